@@ -1,0 +1,172 @@
+"""The operands of one launch, each declared once: shape, element, access, presence, layout, in-place partners, a line of doc.
+
+    class SoftmaxArgs(Args):
+        x: TensorRef = read("input_shape", "the logits")
+        y: TensorMut = write("input_shape", "the probabilities", may_be=("x",))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from baracuda_kernels.core.descriptor import Descriptor, element_of
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.layout import Layout, Shape
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+
+__all__ = ["Access", "Args", "LayoutRule", "Operand", "read", "scratch", "unit_last_axis", "write"]
+
+LayoutRule = Callable[[str, Layout], Iterator[Reason]]
+
+
+class Access(Enum):
+    READ = "read"
+    WRITE = "write"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand's declaration. Rules given as a name are looked up on the descriptor."""
+
+    name: str
+    access: Access
+    doc: str
+    shape_rule: str | tuple[str, ...]
+    element_rule: str | ElementKind
+    present_rule: str | bool
+    layout_rule: LayoutRule | None
+    may_be: tuple[str, ...]
+
+    @property
+    def writes(self) -> bool:
+        return self.access is not Access.READ
+
+    @property
+    def view(self) -> type[TensorRef]:
+        return TensorMut if self.writes else TensorRef
+
+    def shapes(self, descriptor: Descriptor) -> tuple[Shape, ...]:
+        """The shapes it may have; most operands have just one."""
+        names = (self.shape_rule,) if isinstance(self.shape_rule, str) else self.shape_rule
+        return tuple(getattr(descriptor, name) for name in names)
+
+    def element(self, descriptor: Descriptor) -> ElementKind:
+        if isinstance(self.element_rule, ElementKind):
+            return self.element_rule
+        element = getattr(descriptor, self.element_rule)
+        return element_of(descriptor) if element is None else element
+
+    def presence(self, descriptor: Descriptor) -> bool | None:
+        """True where it must be given, False where it must not, None where the caller may choose."""
+        if isinstance(self.present_rule, str):
+            return bool(getattr(descriptor, self.present_rule))
+        return True if self.present_rule else None
+
+    def size(self, descriptor: Descriptor) -> int:
+        """Bytes of the data it stands for."""
+        count = 1
+        for extent in self.shapes(descriptor)[0]:
+            count *= extent
+        return count * self.element(descriptor).size
+
+    def reasons_against(self, descriptor: Descriptor, layout: Layout | None, device: Any) -> Iterator[Reason]:
+        presence = self.presence(descriptor)
+        if layout is None:
+            if presence:
+                yield Reason(ReasonCode.MISSING_OPERAND, self.name, None, f"an array: {self.doc}")
+            return
+        if presence is False:
+            yield Reason(ReasonCode.UNEXPECTED_OPERAND, self.name, repr(layout), f"None, since {self.present_rule} is False")
+            return
+        shapes = self.shapes(descriptor)
+        if layout.shape not in shapes:
+            yield Reason(ReasonCode.SHAPE, self.name, layout.shape, " or ".join(map(str, shapes)))
+        element = self.element(descriptor)
+        if layout.element is not element:
+            yield Reason(ReasonCode.ELEMENT, self.name, layout.element, element)
+        if layout.device != device:
+            yield Reason(ReasonCode.DEVICE, self.name, layout.device, device)
+        if layout.misalignment:
+            got = f"an address {layout.misalignment} bytes off"
+            yield Reason(ReasonCode.MISALIGNED, self.name, got, f"a multiple of the element's {layout.element.size} bytes")
+        if self.layout_rule is not None:
+            yield from self.layout_rule(self.name, layout)
+
+
+def _declare(access: Access, shape: str | tuple[str, ...], doc: str, *, element: str | ElementKind = "element",
+             present: str | bool = True, layout: LayoutRule | None = None, may_be: tuple[str, ...] = ()) -> Any:  # fmt: skip
+    return Operand("", access, doc, shape, element, present, layout, may_be)
+
+
+def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
+    """An input. `shape` names a descriptor attribute (or several, any of which will do), as does `element`; `present` names a
+    flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides."""
+    return _declare(Access.READ, shape, doc, **rules)
+
+
+def write(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
+    """An output: every element is written. `may_be` names the inputs it may be, exactly, to work in place."""
+    return _declare(Access.WRITE, shape, doc, **rules)
+
+
+def scratch(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
+    """Memory the caller lends by name; what it holds afterwards means nothing."""
+    return _declare(Access.SCRATCH, shape, doc, **rules)
+
+
+def unit_last_axis(name: str, layout: Layout) -> Iterator[Reason]:
+    """The last axis lies side by side in memory."""
+    if layout.shape and layout.shape[-1] > 1 and layout.stride[-1] != 1:
+        yield Reason(ReasonCode.STRIDE, name, f"stride {layout.stride[-1]} on the last axis", "stride 1")
+
+
+class Args:
+    """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
+
+    OPERANDS: ClassVar[tuple[Operand, ...]] = ()
+    _WRAPPERS: ClassVar[tuple[tuple[str, type[TensorRef]], ...]] = ()
+
+    __slots__ = ("addresses", "layouts", "operands", "ready")
+
+    operands: tuple[TensorRef | None, ...]
+    layouts: tuple[Layout | None, ...]
+    addresses: tuple[int, ...]
+    ready: tuple[object, Any] | None  # the plan that accepted these views and its launch, so that a repeated run need not ask again
+
+    def __init_subclass__(cls) -> None:
+        declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, Operand)]
+        cls.OPERANDS = tuple(Operand(**(vars(value) | {"name": name})) for name, value in declared)
+        cls._WRAPPERS = tuple((operand.name, operand.view) for operand in cls.OPERANDS)
+        for position, operand in enumerate(cls.OPERANDS):
+            setattr(cls, operand.name, property(lambda self, at=position: self.operands[at], doc=operand.doc))
+
+    def __init__(self, **given: Any) -> None:
+        operands: list[TensorRef | None] = []
+        reasons: list[Reason] = []
+        for name, view in self._WRAPPERS:
+            array = given.pop(name, None)
+            if array is None:
+                operands.append(None)
+            else:
+                against, operand = view.examine(array, name)
+                operands.append(operand)
+                reasons += against
+        for name in given:
+            known = ", ".join(operand.name for operand in self.OPERANDS)
+            reasons.append(Reason(ReasonCode.UNKNOWN_OPERAND, name, name, f"one of {known}"))
+        if reasons:
+            raise rejection(type(self).__name__, reasons)
+        self.operands = tuple(operands)
+        self.layouts = tuple([None if operand is None else operand.layout for operand in operands])
+        self.addresses = tuple([0 if operand is None else operand.address for operand in operands])
+        self.ready = None
+
+    def __repr__(self) -> str:
+        pairs = zip(self.OPERANDS, self.operands, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{operand.name}={value!r}' for operand, value in pairs)})"

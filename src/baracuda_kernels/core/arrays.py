@@ -1,0 +1,102 @@
+"""How the arrays of each framework are seen: an address, a layout, and whether they may be written. Nothing is copied.
+
+Each kind of array has one function, found by the array's type. PyTorch and NumPy are read directly, since that is quicker
+than a capsule and NumPy's capsules know no bfloat16; everything else goes through DLPack.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.dlpack import CapsuleView
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import Layout, row_major
+
+# address, layout, writable, and what must live as long as the view
+Seen = tuple[int, Layout, bool, Any]
+
+_MOST_REMEMBERED = 1 << 14
+_layouts: dict[Any, Layout] = {}
+_seers: dict[type, Callable[[Any], Seen]] = {}
+
+
+def see(array: Any) -> Seen:
+    """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of known elements."""
+    seer = _seers.get(type(array))
+    if seer is None:
+        seer = _seers[type(array)] = _seer_for(array)
+    return seer(array)
+
+
+def _seer_for(array: Any) -> Callable[[Any], Seen]:
+    # A framework that is not imported cannot have made the array, so none is imported here.
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _see_torch
+    if numpy is not None and isinstance(array, numpy.ndarray):
+        return _see_numpy
+    if hasattr(array, "__dlpack__"):
+        return _see_dlpack
+    if isinstance(array, bytearray | memoryview):
+        return _see_buffer
+    raise TypeError(f"{type(array).__module__}.{type(array).__qualname__} is no array: it does not speak DLPack")
+
+
+def _remember(key: Any, layout: Layout) -> Layout:
+    if len(_layouts) >= _MOST_REMEMBERED:
+        _layouts.clear()
+    _layouts[key] = layout
+    return layout
+
+
+def _aligned(address: int, layout: Layout) -> Layout:
+    off = address % layout.element.size
+    return Layout.of(layout.element, layout.shape, layout.stride, layout.device, off) if off else layout
+
+
+def _see_torch(tensor: Any) -> Seen:
+    if tensor.is_neg():
+        raise ValueError("a PyTorch tensor with its negative bit set holds other numbers than it shows; call resolve_neg() first")
+    address = tensor.data_ptr()
+    key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
+    layout = _layouts.get(key)
+    if layout is None:
+        device = tensor.device
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"device {device} is not served")
+        where = Device.cpu() if device.type == "cpu" else Device.cuda(device.index)
+        layout = _remember(key, Layout.of(ElementKind.of(tensor.dtype), tensor.shape, tensor.stride(), where))
+    return address, _aligned(address, layout), True, tensor
+
+
+def _see_numpy(array: Any) -> Seen:
+    address = array.__array_interface__["data"][0]
+    key = (array.dtype, array.shape, array.strides)
+    layout = _layouts.get(key)
+    if layout is None:
+        if not array.dtype.isnative:
+            raise ValueError(f"{array.dtype!r} is not in this machine's byte order")
+        element = ElementKind.of(array.dtype)
+        if any(step % element.size for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1):
+            raise ValueError(f"strides of {array.strides} bytes are no whole number of {element} elements")
+        stride = tuple(step // element.size for step in array.strides)
+        layout = _remember(key, Layout.of(element, array.shape, stride, Device.cpu()))
+    return address, _aligned(address, layout), array.flags.writeable, array
+
+
+def _see_dlpack(array: Any) -> Seen:
+    view = CapsuleView(array)
+    stride = row_major(view.shape) if view.stride is None else view.stride
+    layout = Layout.of(view.element, view.shape, stride, view.device)
+    # JAX arrays are immutable; their capsules do not always say so.
+    writable = not view.read_only and not type(array).__module__.startswith("jax")
+    return view.address, _aligned(view.address, layout), writable, (array, view)
+
+
+def _see_buffer(buffer: Any) -> Seen:
+    import numpy
+
+    return _see_numpy(numpy.asarray(memoryview(buffer)))

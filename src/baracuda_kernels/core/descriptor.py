@@ -1,0 +1,152 @@
+"""The frozen statement of a problem, and the small rules that descriptors are checked with.
+
+A descriptor is a frozen dataclass of plain data. Its annotations say what each field may be; `check` yields a reason for
+everything else that is nonsense. Both run when it is constructed, so a descriptor that exists makes sense.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, ClassVar
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.reason import Reason, ReasonCode
+
+__all__ = ["Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """Base of all descriptors. Subclasses are `@dataclass(frozen=True)` and override `check`."""
+
+    _readers: ClassVar[dict[type, dict[str, Callable[[Any], Any]]]] = {}
+
+    def __post_init__(self) -> None:
+        reasons = []
+        for name, read in self._field_readers().items():
+            value = getattr(self, name)
+            try:
+                object.__setattr__(self, name, read(value))
+            except _WrongType as wrong:
+                reasons.append(Reason(ReasonCode.WRONG_TYPE, name, repr(value), wrong.wanted))
+        # Rules may rely on fields of the right type.
+        reasons = reasons or list(self.check())
+        if reasons:
+            raise InvalidProblem(type(self).__name__, reasons)
+
+    def __str__(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = (f"{name}={value.name if isinstance(value, Enum) else value}" for name, value in values.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def check(self) -> Iterator[Reason]:
+        """A reason for each thing about this problem that is nonsense."""
+        yield from ()
+
+    @classmethod
+    def _field_readers(cls) -> dict[str, Callable[[Any], Any]]:
+        readers = cls._readers.get(cls)
+        if readers is None:
+            hints = typing.get_type_hints(cls)
+            readers = cls._readers[cls] = {field.name: _reader(hints[field.name]) for field in fields(cls)}
+        return readers
+
+
+# --- fields: what may stand there, and the plain form it is kept in -----------------------------------------------------
+
+
+class _WrongType(Exception):
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+
+
+def _read_int(value: Any) -> int:
+    if isinstance(value, bool):
+        raise _WrongType("an int")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _WrongType("an int") from None
+
+
+def _read_shape(value: Any) -> Shape:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise _WrongType("a sequence of ints")
+    try:
+        return tuple(_read_int(extent) for extent in value)
+    except _WrongType:
+        raise _WrongType("a sequence of ints") from None
+
+
+def _read_float(value: Any) -> float:
+    if isinstance(value, bool | str):
+        raise _WrongType("a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _WrongType("a number") from None
+
+
+def _read_bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongType("a bool")
+    return value
+
+
+def _enum_reader(kind: type[Enum]) -> Callable[[Any], Enum]:
+    def read(value: Any) -> Enum:
+        if not isinstance(value, kind):
+            raise _WrongType(f"one of {', '.join(f'{kind.__name__}.{member.name}' for member in kind)}")
+        return value
+
+    return read
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    if isinstance(hint, types.UnionType) and types.NoneType in hint.__args__:
+        (inner,) = (kind for kind in hint.__args__ if kind is not types.NoneType)
+        read = _reader(inner)
+        return lambda value: None if value is None else read(value)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_reader(hint)
+    return {int: _read_int, float: _read_float, bool: _read_bool, Shape: _read_shape}[hint]
+
+
+# --- rules ---------------------------------------------------------------------------------------------------------------
+
+
+def extents_not_negative(**extents: int | Shape) -> Iterator[Reason]:
+    for name, extent in extents.items():
+        if min(extent if isinstance(extent, tuple) else (extent,), default=0) < 0:
+            yield Reason(ReasonCode.NEGATIVE_EXTENT, name, extent, "extents of at least 0")
+
+
+def rank_at_least(name: str, shape: Shape, least: int) -> Iterator[Reason]:
+    if len(shape) < least:
+        yield Reason(ReasonCode.RANK, name, f"rank {len(shape)}", f"a rank of at least {least}")
+
+
+def axis_in_range(name: str, axis: int, shape: Shape) -> Iterator[Reason]:
+    if not 0 <= axis < len(shape):
+        yield Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, axis, f"an axis of a rank-{len(shape)} shape, 0 <= axis < {len(shape)}")
+
+
+def finite(**numbers: float) -> Iterator[Reason]:
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, number, "a finite number")
+
+
+def element_of(descriptor: Descriptor) -> ElementKind:
+    """The element that names the problem; every descriptor has one."""
+    element = getattr(descriptor, "element")  # noqa: B009 - declared by subclasses
+    assert isinstance(element, ElementKind)
+    return element

@@ -1,0 +1,45 @@
+"""Numbers to the bytes of an element and back, in NumPy, so that bf16 needs no framework. For checks and references, not for speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+
+_NUMPY = {
+    ElementKind.F32: "float32", ElementKind.F64: "float64", ElementKind.F16: "float16", ElementKind.I8: "int8",
+    ElementKind.I16: "int16", ElementKind.I32: "int32", ElementKind.I64: "int64", ElementKind.U8: "uint8",
+    ElementKind.BOOL: "bool", ElementKind.C64: "complex64", ElementKind.C128: "complex128",
+}  # fmt: skip
+
+
+def encode(values: Any, element: ElementKind) -> Any:
+    """The values, rounded to nearest even, as a flat array of bytes in row-major order."""
+    import numpy
+
+    if element is not ElementKind.BF16:
+        with numpy.errstate(over="ignore"):
+            return numpy.ascontiguousarray(values, dtype=_NUMPY[element]).reshape(-1).view(numpy.uint8)
+    single = numpy.ascontiguousarray(values, dtype=numpy.float32).reshape(-1)
+    pattern = single.view(numpy.uint32).astype(numpy.uint64)
+    rounded = (pattern + 0x7FFF + ((pattern >> 16) & 1)) >> 16
+    words = numpy.where(numpy.isnan(single), (pattern >> 16) | 0x40, rounded)
+    return words.astype(numpy.uint16).view(numpy.uint8)
+
+
+def decode(data: Any, element: ElementKind) -> Any:
+    """A flat array of bytes as float64 (integers as int64, complex as complex128)."""
+    import numpy
+
+    if element is ElementKind.BF16:
+        words = numpy.ascontiguousarray(data).view(numpy.uint16).astype(numpy.uint32)
+        return (words << 16).view(numpy.float32).astype(numpy.float64)
+    wide = {"f": "float64", "i": "int64", "u": "int64", "b": "int64", "c": "complex128"}[numpy.dtype(_NUMPY[element]).kind]
+    return numpy.ascontiguousarray(data).view(_NUMPY[element]).astype(wide)
+
+
+def rounded(values: Any, element: ElementKind) -> Any:
+    """The values as the element can hold them, again as wide numbers of the same shape."""
+    import numpy
+
+    return decode(encode(values, element), element).reshape(numpy.shape(values))

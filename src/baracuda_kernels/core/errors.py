@@ -1,0 +1,96 @@
+"""Typed errors. Each carries its reasons; each message names the plan, the operand, what was got and what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from baracuda_kernels.core.reason import Reason, Severity
+
+
+class Error(Exception):
+    """Base of everything the library raises on purpose."""
+
+    def __init__(self, subject: str, reasons: Iterable[Reason] = ()) -> None:
+        self.subject = subject
+        self.reasons = tuple(reasons)
+
+    def __str__(self) -> str:
+        if not self.reasons:
+            return self.subject
+        if len(self.reasons) == 1:
+            return f"{self.subject}: {self.reasons[0]}"
+        return "\n  - ".join([f"{self.subject}:", *map(str, self.reasons)])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[Error], state: dict[str, object]) -> Error:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    return error
+
+
+class InvalidProblem(Error, ValueError):
+    """A descriptor or a set of args that is nonsense."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """A sensible problem that no kernel here serves. `candidates` maps each kernel's name to its reasons."""
+
+    def __init__(self, subject: str, reasons: Iterable[Reason] = (), candidates: dict[str, tuple[Reason, ...]] | None = None) -> None:
+        super().__init__(subject, reasons)
+        self.candidates = candidates or {}
+
+    def __str__(self) -> str:
+        if not self.candidates:
+            return super().__str__()
+        lines = [f"{self.subject}: no kernel serves this problem here"]
+        for name, reasons in self.candidates.items():
+            lines += [f"  {reason}" if reason.where == name else f"  {name}: {reason}" for reason in reasons]
+        return "\n".join(lines)
+
+
+class MisalignedOperand(Error, ValueError):
+    """An operand whose address or strides are not whole elements."""
+
+
+class _TooSmall(Error, ValueError):
+    unit = ""
+
+    def __init__(self, needed: int, got: int, subject: str = "", reasons: Iterable[Reason] = ()) -> None:
+        super().__init__(subject, reasons)
+        self.needed = needed
+        self.got = got
+
+    def __str__(self) -> str:
+        text = super().__str__() if self.reasons else f"{self.subject or type(self).__name__}: got {self.got} {self.unit}"
+        return f"{text}, needed {self.needed} {self.unit}"
+
+
+class WorkspaceTooSmall(_TooSmall):
+    """`needed` and `got` in bytes."""
+
+    unit = "bytes"
+
+
+class BufferTooSmall(_TooSmall):
+    """`needed` and `got` in elements."""
+
+    unit = "elements"
+
+
+class KernelInternal(Error, RuntimeError):
+    """The backend failed; the cause is chained."""
+
+
+def rejection(subject: str, reasons: Iterable[Reason]) -> Error:
+    """The error that a non-empty list of reasons amounts to: the most severe one decides its class, all are carried."""
+    reasons = tuple(reasons)
+    order = list(Severity)
+    worst = min(reasons, key=lambda reason: order.index(reason.code.severity))
+    if worst.code.severity is Severity.BUFFER:
+        assert isinstance(worst.wanted, int) and isinstance(worst.got, int)
+        return BufferTooSmall(worst.wanted, worst.got, subject, reasons)
+    classes = {Severity.INVALID: InvalidProblem, Severity.MISALIGNED: MisalignedOperand, Severity.UNSUPPORTED: Unsupported}
+    return classes[worst.code.severity](subject, reasons)

@@ -1,0 +1,133 @@
+"""Kernel records: who serves what, with which guarantee and workspace. Capability is data; the bodies live elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from baracuda_kernels.core.descriptor import Descriptor, element_of
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.layout import Layout
+from baracuda_kernels.core.preference import Determinism, PlanPreference
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import BackendKind, LayoutSku, MathPrecision, PrecisionGuarantee
+from baracuda_kernels.core.stream import Stream
+
+if TYPE_CHECKING:
+    from baracuda_kernels.core.args import Args
+
+__all__ = ["Bind", "Kernel", "Launch", "Limit", "at_most", "exact_order", "rank_at_most"]
+
+Launch = Callable[["Args", int, Stream], None]
+"""Runs on checked operands: `launch(args, workspace address, stream)`."""
+
+Bind = Callable[[tuple[Layout | None, ...]], Launch]
+"""Called once for each new combination of operand layouts; works out the geometry and returns the launch."""
+
+Limit = Callable[[Descriptor], Iterator[Reason]]
+
+_PACKAGES = {BackendKind.NUMBA: ("numba",), BackendKind.TRITON: ("triton", "torch"), BackendKind.ATEN: ("torch",)}
+_DEVICES = {BackendKind.NUMBA: DeviceKind.CPU, BackendKind.TRITON: DeviceKind.CUDA, BackendKind.ATEN: DeviceKind.CPU}
+
+
+@functools.cache
+def missing_packages(backend: BackendKind) -> tuple[str, ...]:
+    return tuple(name for name in _PACKAGES[backend] if importlib.util.find_spec(name) is None)
+
+
+def _no_workspace(descriptor: Any) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One candidate of a plan.
+
+    `entry` is "module:function" beside the op's declaration, imported only when the kernel is selected; the function takes the
+    descriptor, compiles what it needs and returns a `Bind`.
+    """
+
+    name: str
+    backend: BackendKind
+    entry: str
+    guarantee: Callable[[Any], PrecisionGuarantee]
+    elements: tuple[ElementKind, ...] = FLOATS
+    limits: tuple[Limit, ...] = ()
+    workspace: Callable[[Any], int] = _no_workspace
+    layout: LayoutSku = LayoutSku.STRIDED
+
+    @property
+    def device(self) -> DeviceKind:
+        return _DEVICES[self.backend]
+
+    def reasons_against(self, descriptor: Descriptor, device: Device, preference: PlanPreference) -> Iterator[Reason]:
+        """Every reason why this kernel must not serve this problem here."""
+        yield from self.reasons_against_machine(device)
+        if element_of(descriptor) not in self.elements:
+            yield Reason(ReasonCode.ELEMENT_NOT_SERVED, self.name, element_of(descriptor), " or ".join(map(str, self.elements)))
+        for limit in self.limits:
+            yield from limit(descriptor)
+        if preference.prefer_backend not in (None, self.backend):
+            yield Reason(ReasonCode.NOT_PREFERRED, self.name, self.backend, preference.prefer_backend)
+        needed, allowed = self.workspace(descriptor), preference.max_workspace_bytes
+        if allowed is not None and needed > allowed:
+            yield Reason(ReasonCode.WORKSPACE_LIMIT, self.name, f"{needed} bytes", f"at most {allowed} bytes")
+        guarantee = self.guarantee(descriptor)
+        if preference.determinism is Determinism.RUN_TO_RUN and not guarantee.deterministic:
+            yield Reason(ReasonCode.NOT_DETERMINISTIC, self.name, "deterministic=False", "the same bits every run")
+        if preference.batch_invariant and not guarantee.batch_invariant:
+            wanted = "bits of a row that do not depend on the other rows"
+            yield Reason(ReasonCode.NOT_BATCH_INVARIANT, self.name, "batch_invariant=False", wanted)
+
+    def reasons_against_machine(self, device: Device) -> Iterator[Reason]:
+        yield from device.reasons_absent()
+        if device.kind is not self.device:
+            yield Reason(ReasonCode.OTHER_DEVICE, self.name, device, self.device)
+        for package in missing_packages(self.backend):
+            yield Reason(ReasonCode.BACKEND_MISSING, self.name, f"no package {package}", f"pip install {package}")
+
+    def reasons_against_layout(self, name: str, layout: Layout) -> Iterator[Reason]:
+        """What this kernel asks of an operand beyond what the op does."""
+        if self.layout is LayoutSku.CONTIGUOUS and not layout.is_contiguous:
+            got = f"shape {layout.shape} with stride {layout.stride}"
+            yield Reason(ReasonCode.LAYOUT, name, got, f"a contiguous array, for {self.name}")
+
+    def prepare(self, package: str, descriptor: Descriptor) -> Bind:
+        """Imports and compiles. `package` is where the op is declared."""
+        module, _, function = self.entry.partition(":")
+        bind: Bind = getattr(importlib.import_module(f"{package}.{module}"), function)(descriptor)
+        return bind
+
+
+# --- rules that kernels are declared with ----------------------------------------------------------------------------------
+
+
+def at_most(attribute: str, bound: int) -> Limit:
+    """A number of the descriptor stays within what the kernel serves."""
+
+    def limit(descriptor: Descriptor) -> Iterator[Reason]:
+        value = getattr(descriptor, attribute)
+        if value > bound:
+            yield Reason(ReasonCode.LIMIT, attribute, value, f"at most {bound}")
+
+    return limit
+
+
+def rank_at_most(attribute: str, bound: int) -> Limit:
+    def limit(descriptor: Descriptor) -> Iterator[Reason]:
+        rank = len(getattr(descriptor, attribute))
+        if rank > bound:
+            yield Reason(ReasonCode.LIMIT, attribute, f"rank {rank}", f"a rank of at most {bound}")
+
+    return limit
+
+
+def exact_order(descriptor: Descriptor) -> PrecisionGuarantee:
+    """The guarantee of a kernel that sums in one fixed order per row: f64 in f64, everything narrower in f32."""
+    accumulator = element_of(descriptor).accumulator
+    return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, True, True)

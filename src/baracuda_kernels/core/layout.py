@@ -1,0 +1,151 @@
+"""How a view lies in memory: everything about an operand but its address.
+
+Layouts are interned, so one that was seen before is the same object: plans key what they have already checked by it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.element import ElementKind
+
+Shape = tuple[int, ...]
+
+_MOST_INTERNED = 1 << 14
+_interned: dict[tuple[ElementKind, Shape, Shape, Device, int], Layout] = {}
+
+
+class Layout:
+    """Element, shape, stride in elements, device, and the bytes an address may be off its alignment."""
+
+    __slots__ = ("_self_overlap", "device", "element", "high", "low", "misalignment", "shape", "stride")
+
+    element: ElementKind
+    shape: Shape
+    stride: Shape
+    device: Device
+    misalignment: int
+    low: int  # the bytes addressed lie in [address + low, address + high)
+    high: int
+
+    @staticmethod
+    def of(element: ElementKind, shape: Sequence[int], stride: Sequence[int], device: Device, misalignment: int = 0) -> Layout:
+        key = (element, tuple(shape), tuple(stride), device, misalignment)
+        layout = _interned.get(key)
+        if layout is None:
+            if len(_interned) >= _MOST_INTERNED:
+                _interned.clear()
+            layout = _interned[key] = Layout.__new__(Layout)
+            layout.element, layout.shape, layout.stride, layout.device, layout.misalignment = key
+            lowest, highest = element_span(layout.shape, layout.stride)
+            layout.low, layout.high = lowest * element.size, (highest + 1) * element.size
+            layout._self_overlap = None
+        return layout
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Layout.of, (self.element, self.shape, self.stride, self.device, self.misalignment)
+
+    def __repr__(self) -> str:
+        return f"Layout({self.element}{list(self.shape)}, stride {list(self.stride)}, {self.device})"
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Row-major without gaps. Axes of extent 1 have no say: their stride means nothing."""
+        expected = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            if extent == 0:
+                return True
+            if extent > 1:
+                if stride != expected:
+                    return False
+                expected *= extent
+        return True
+
+    @property
+    def overlaps_itself(self) -> bool:
+        """Whether two indices of the view name the same element."""
+        if self._self_overlap is None:
+            self._self_overlap = _has_self_overlap(self.shape, self.stride)
+        return self._self_overlap
+
+
+def element_span(shape: Shape, stride: Shape) -> tuple[int, int]:
+    """The lowest and highest element offset a view addresses; (0, -1) where it addresses none."""
+    if 0 in shape:
+        return 0, -1
+    reach = [(extent - 1) * step for extent, step in zip(shape, stride, strict=True)]
+    return sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+
+
+def row_major(shape: Sequence[int]) -> Shape:
+    """The strides of a contiguous array."""
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+_MOST_ENUMERATED = 1 << 22
+
+
+def _has_self_overlap(shape: Shape, stride: Shape) -> bool:
+    if 0 in shape:
+        return False
+    axes = sorted((abs(step), extent) for extent, step in zip(shape, stride, strict=True) if extent > 1)
+    if axes and axes[0][0] == 0:
+        return True
+    # An axis whose step clears everything below it cannot take part in an overlap; only those that interleave are enumerated.
+    reach = 0
+    entangled = 0
+    for position, (step, extent) in enumerate(axes):
+        if step <= reach:
+            entangled = position + 1
+        reach += step * (extent - 1)
+    axes = axes[:entangled]
+    if not axes:
+        return False
+    if math.prod(extent for _, extent in axes) > _MOST_ENUMERATED:
+        return True  # an interleaving of millions that cannot be ruled out is refused
+    import numpy
+
+    offsets = numpy.zeros(1, dtype=numpy.int64)
+    for step, extent in axes:
+        offsets = (offsets[:, None] + numpy.arange(extent, dtype=numpy.int64) * step).ravel()
+    return bool(numpy.unique(offsets).size < offsets.size)
+
+
+def may_share_memory(address: int, layout: Layout, other_address: int, other: Layout) -> bool:
+    """Whether two views have an element's byte in common. Exact, but for interleavings too hard to decide, which count as shared."""
+    if address + layout.low >= other_address + other.high or other_address + other.low >= address + layout.high:
+        return False
+    if layout.count == 0 or other.count == 0:
+        return False
+    import numpy
+
+    views = [_StridedBytes(a, view) for a, view in ((address, layout), (other_address, other))]
+    try:
+        return bool(numpy.shares_memory(*(numpy.asarray(view) for view in views), max_work=100_000))
+    except numpy.exceptions.TooHardError:
+        return True
+
+
+class _StridedBytes:
+    """Shows NumPy a view's geometry. Only the address is looked at, never the memory, so any device's will do."""
+
+    def __init__(self, address: int, layout: Layout) -> None:
+        size = layout.element.size
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{size}",
+            "data": (address, False),
+            "shape": layout.shape,
+            "strides": tuple(step * size for step in layout.stride),
+        }

@@ -1,0 +1,321 @@
+"""Selection and launch, once for all ops."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from baracuda_kernels.core import race, registry
+from baracuda_kernels.core.args import Access, Args
+from baracuda_kernels.core.descriptor import Descriptor, element_of
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
+from baracuda_kernels.core.kernel import Bind, Kernel, Launch
+from baracuda_kernels.core.layout import Layout, may_share_memory
+from baracuda_kernels.core.preference import Effort, PlanPreference
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import EpilogueKind, KernelSku, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.workspace import ALIGNMENT, Workspace
+
+__all__ = ["Plan", "Verdict"]
+
+D = TypeVar("D", bound=Descriptor)
+A = TypeVar("A", bound=Args)
+
+_MOST_LAYOUTS = 1024  # combinations a plan remembers before it starts afresh
+
+
+class Verdict:
+    """Whether a plan can run a set of args: true, or every reason why not."""
+
+    __slots__ = ("reasons", "subject")
+
+    def __init__(self, subject: str, reasons: Iterable[Reason]) -> None:
+        self.subject = subject
+        self.reasons = tuple(reasons)
+
+    def __bool__(self) -> bool:
+        return not self.reasons
+
+    def raise_if_rejected(self) -> None:
+        if self.reasons:
+            raise rejection(self.subject, self.reasons)
+
+    def __repr__(self) -> str:
+        return f"Verdict({'accepted' if self else '; '.join(map(str, self.reasons))})"
+
+
+class Plan(Generic[D, A]):
+    """A selected kernel: immutable, reusable, safe to share between threads.
+
+    A subclass declares its op: `category`, `op` (the name of the descriptor's kind field, or the kind itself), `kernels` in the
+    order in which they are tried, and a `reference` in NumPy float64. Everything else is here.
+    """
+
+    category: ClassVar[OpCategory]
+    op: ClassVar[str | Enum]
+    aux_element: ClassVar[str | None] = None
+    kernels: ClassVar[tuple[Kernel, ...]]
+    descriptor_type: ClassVar[type[Descriptor]]
+    args_type: ClassVar[type[Args]]
+
+    descriptor: D
+
+    def __init_subclass__(cls) -> None:
+        for base in getattr(cls, "__orig_bases__", ()):
+            if typing.get_origin(base) is Plan:
+                cls.descriptor_type, cls.args_type = typing.get_args(base)
+        registry.register(cls)
+
+    # --- what an op may declare besides ------------------------------------------------------------------------------------
+
+    @staticmethod
+    def reference(descriptor: Any, **inputs: Any) -> Any:
+        """The outputs in NumPy float64, written from the formula: an array, or a tuple in the order of the outputs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def inputs(descriptor: Any, rng: Any) -> dict[str, Any]:
+        """Typical inputs as float64 arrays, for those that are not simply normal random numbers."""
+        return {}
+
+    @classmethod
+    def examples(cls, element: ElementKind) -> Iterator[Descriptor]:
+        """Problems that between them reach every corner of the op: what the suite walks through."""
+        raise NotImplementedError
+
+    @classmethod
+    def draw(cls, random: Any, element: ElementKind) -> Descriptor:
+        """A random valid problem, small enough to check; `random` is a `random.Random`."""
+        raise NotImplementedError
+
+    @classmethod
+    def showcase(cls) -> Iterator[Descriptor]:
+        """The problems that the bench and the demo time, the most telling first."""
+        raise NotImplementedError
+
+    @staticmethod
+    def flops(descriptor: Any) -> int:
+        """Floating-point operations, a function such as exp counted as one."""
+        raise NotImplementedError
+
+    # --- select ---------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def select(cls, stream: Stream, descriptor: D, preference: PlanPreference | None = None) -> Self:
+        """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if none serves."""
+        preference = PlanPreference() if preference is None else preference
+        cls._check_selection(stream, descriptor, preference)
+        against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in cls.kernels}
+        able = [kernel for kernel in cls.kernels if not against[kernel]]
+        if not able:
+            candidates = {kernel.name: reasons for kernel, reasons in against.items()}
+            everything = [reason for reasons in candidates.values() for reason in reasons]
+            raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, candidates)
+        plans = {kernel: cls._prepared(kernel, stream, descriptor, preference) for kernel in able[: None if _races(preference) else 1]}
+        if _races(preference):
+            chosen, lost = race.fastest(plans, stream)
+            against |= lost
+        else:
+            chosen = able[0]
+            for kernel in able[1:]:
+                against[kernel] = (Reason(ReasonCode.LATER_IN_ORDER, kernel.name, f"after {chosen.name}", "to be first"),)
+        plan = plans[chosen]
+        plan.rejected = MappingProxyType({kernel.name: reasons for kernel, reasons in against.items() if kernel is not chosen})
+        return plan
+
+    @classmethod
+    def _check_selection(cls, stream: object, descriptor: object, preference: object) -> None:
+        wanted = (("stream", stream, Stream), ("descriptor", descriptor, cls.descriptor_type), ("preference", preference, PlanPreference))
+        reasons = [
+            Reason(ReasonCode.WRONG_TYPE, name, type(value).__name__, f"a {kind.__name__}")
+            for name, value, kind in wanted
+            if not isinstance(value, kind)
+        ]
+        if reasons:
+            raise rejection(f"{cls.__name__}.select", reasons)
+
+    @classmethod
+    def _prepared(cls, kernel: Kernel, stream: Stream, descriptor: D, preference: PlanPreference) -> Self:
+        plan = cls.__new__(cls)
+        plan.descriptor, plan.kernel, plan.preference, plan.device = descriptor, kernel, preference, stream.device
+        plan.rejected = MappingProxyType({})
+        plan._stream = stream
+        plan._workspace_size = kernel.workspace(descriptor)
+        plan._launches = {}
+        plan._pairs = cls._overlap_pairs()
+        try:
+            plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor)
+        except Error:
+            raise
+        except Exception as cause:
+            raise KernelInternal(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}: {cause}") from cause
+        plan._sku = KernelSku(
+            category=cls.category,
+            op=getattr(descriptor, cls.op) if isinstance(cls.op, str) else cls.op,
+            element=element_of(descriptor),
+            aux_element=getattr(descriptor, cls.aux_element) if cls.aux_element else None,
+            layout=kernel.layout,
+            epilogue=EpilogueKind.NONE,
+            arch=stream.device.arch(),
+            backend=kernel.backend,
+            precision_guarantee=kernel.guarantee(descriptor),
+            name=kernel.name,
+        )
+        return plan
+
+    # --- what the plan tells -----------------------------------------------------------------------------------------------------
+
+    kernel: Kernel
+    preference: PlanPreference
+    device: Device
+    rejected: Mapping[str, tuple[Reason, ...]]
+    _stream: Stream
+    _sku: KernelSku
+    _workspace_size: int
+    _bind: Bind
+    _launches: dict[tuple[Layout | None, ...], Launch]
+    _pairs: tuple[tuple[int, int, bool], ...]
+
+    @property
+    def sku(self) -> KernelSku:
+        return self._sku
+
+    @property
+    def precision_guarantee(self) -> PrecisionGuarantee:
+        return self._sku.precision_guarantee
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes that `run` needs."""
+        return self._workspace_size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.descriptor}, {self._sku.name} on {self.device})"
+
+    # --- checking ----------------------------------------------------------------------------------------------------------------
+
+    def can_implement(self, args: A) -> Verdict:
+        """Checks one set of args against the plan, finds every reason, changes nothing."""
+        subject = f"{type(self).__name__} ({self._sku.name})"
+        if not isinstance(args, self.args_type):
+            return Verdict(subject, [Reason(ReasonCode.WRONG_TYPE, "args", type(args).__name__, self.args_type.__name__)])
+        reasons = list(self._reasons_against_layouts(args.layouts))
+        reasons += self._reasons_against_overlap(args)
+        return Verdict(subject, reasons)
+
+    def _reasons_against_layouts(self, layouts: tuple[Layout | None, ...]) -> Iterator[Reason]:
+        for operand, layout in zip(self.args_type.OPERANDS, layouts, strict=True):
+            yield from operand.reasons_against(self.descriptor, layout, self.device)
+            if layout is not None:
+                yield from self.kernel.reasons_against_layout(operand.name, layout)
+
+    @classmethod
+    def _overlap_pairs(cls) -> tuple[tuple[int, int, bool], ...]:
+        """Which operands must not overlap: (written, other, whether they may be exactly the same)."""
+        operands = cls.args_type.OPERANDS
+        return tuple(
+            (i, j, other.name in written.may_be)
+            for i, written in enumerate(operands)
+            for j, other in enumerate(operands)
+            if written.writes and i != j and not (other.writes and j < i)
+        )
+
+    def _reasons_against_overlap(self, args: Args) -> list[Reason]:
+        reasons = []
+        addresses, layouts = args.addresses, args.layouts
+        for i, j, may_be_same in self._pairs:
+            first, second = layouts[i], layouts[j]
+            if first is None or second is None:
+                continue
+            at, other = addresses[i], addresses[j]
+            if at + first.low >= other + second.high or other + second.low >= at + first.high:
+                continue
+            if at == other and may_be_same and _same_view(first, second):
+                continue
+            if may_share_memory(at, first, other, second):
+                written, partner = self.args_type.OPERANDS[i], self.args_type.OPERANDS[j]
+                wanted = f"memory of its own, or exactly {' or '.join(written.may_be)}" if written.may_be else "memory of its own"
+                reasons.append(Reason(ReasonCode.ALIAS, written.name, f"memory that {partner.name} uses", wanted))
+        return reasons
+
+    # --- running -----------------------------------------------------------------------------------------------------------------
+
+    def run(self, stream: Stream, workspace: Workspace, args: A) -> None:
+        """Launches into the caller's memory. A rejected set of args raises, and nothing has been written."""
+        ready = args.ready if isinstance(args, Args) else None
+        launch = ready[1] if ready is not None and ready[0] is self else self._admit(args)
+        if stream is not self._stream:
+            self._check_stream(stream)
+        if self._workspace_size:
+            self._check_workspace(workspace, args)
+        elif not isinstance(workspace, Workspace):
+            self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
+        try:
+            launch(args, workspace.address, stream)
+        except Error:
+            raise
+        except Exception as cause:
+            raise KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}") from cause
+
+    def _admit(self, args: A) -> Launch:
+        """The launch for these args, checked. What was found of a layout once is remembered."""
+        launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
+        if launch is None or self._reasons_against_overlap(args):
+            self.can_implement(args).raise_if_rejected()
+        if launch is None:
+            if len(self._launches) >= _MOST_LAYOUTS:
+                self._launches.clear()
+            launch = self._launches[args.layouts] = self._bind(args.layouts)
+        args.ready = (self, launch)
+        return launch
+
+    def _refuse(self, *reasons: Reason) -> None:
+        raise rejection(type(self).__name__, reasons)
+
+    def _check_stream(self, stream: object) -> None:
+        if not isinstance(stream, Stream):
+            self._refuse(Reason(ReasonCode.WRONG_TYPE, "stream", type(stream).__name__, "a Stream"))
+        elif stream.device != self.device:
+            self._refuse(Reason(ReasonCode.DEVICE, "stream", stream.device, self.device))
+
+    def _check_workspace(self, workspace: object, args: Args) -> None:
+        if not isinstance(workspace, Workspace):
+            self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
+            return
+        if workspace.size < self._workspace_size or workspace.view is None:
+            raise WorkspaceTooSmall(self._workspace_size, workspace.size, f"{type(self).__name__} workspace")
+        view = workspace.view
+        reasons = []
+        if view.device != self.device:
+            reasons.append(Reason(ReasonCode.DEVICE, "workspace", view.device, self.device))
+        if view.address % ALIGNMENT:
+            reasons.append(Reason(ReasonCode.MISALIGNED, "workspace", hex(view.address), f"a multiple of {ALIGNMENT} bytes"))
+        for operand, address, layout in zip(self.args_type.OPERANDS, args.addresses, args.layouts, strict=True):
+            if layout is not None and may_share_memory(view.address, view.layout, address, layout):
+                reasons.append(Reason(ReasonCode.ALIAS, "workspace", f"memory that {operand.name} uses", "memory of its own"))
+        if reasons:
+            self._refuse(*reasons)
+
+    @classmethod
+    def outputs(cls) -> tuple[str, ...]:
+        """The names of the operands that hold results."""
+        return tuple(operand.name for operand in cls.args_type.OPERANDS if operand.access is Access.WRITE)
+
+
+def _races(preference: PlanPreference) -> bool:
+    return preference.effort is Effort.MEASURE
+
+
+def _same_view(a: Layout, b: Layout) -> bool:
+    """The same places in the same order; the stride of an axis of extent 1 means nothing."""
+    return a is b or (
+        a.shape == b.shape
+        and a.element is b.element
+        and all(s == t for s, t, extent in zip(a.stride, b.stride, a.shape, strict=True) if extent > 1)
+    )

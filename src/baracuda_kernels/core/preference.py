@@ -1,0 +1,53 @@
+"""What the caller asks of a selection beyond a right answer. Nothing here is ever ignored: what cannot be met is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import BackendKind
+
+
+class Determinism(Enum):
+    NOT_REQUIRED = "not_required"
+    RUN_TO_RUN = "run_to_run"
+
+
+class Effort(Enum):
+    ESTIMATE = "estimate"  # the stated order, no timing
+    MEASURE = "measure"  # race the candidates once, and remember
+
+
+@dataclass(frozen=True)
+class PlanPreference:
+    """Narrows the choice of a kernel."""
+
+    prefer_backend: BackendKind | None = None
+    max_workspace_bytes: int | None = None
+    determinism: Determinism = Determinism.NOT_REQUIRED
+    batch_invariant: bool = False
+    effort: Effort = Effort.ESTIMATE
+
+    def __post_init__(self) -> None:
+        for name, kind in (("prefer_backend", BackendKind), ("determinism", Determinism), ("effort", Effort)):
+            value = getattr(self, name)  # the members' names are accepted too
+            if isinstance(value, str) and value.upper() in kind.__members__:
+                object.__setattr__(self, name, kind[value.upper()])
+        wanted = {
+            "prefer_backend": (BackendKind, type(None)),
+            "max_workspace_bytes": (int, type(None)),
+            "determinism": (Determinism,),
+            "batch_invariant": (bool,),
+            "effort": (Effort,),
+        }
+        reasons = [
+            Reason(ReasonCode.WRONG_TYPE, name, repr(getattr(self, name)), " or ".join(kind.__name__ for kind in kinds))
+            for name, kinds in wanted.items()
+            if not isinstance(getattr(self, name), kinds) or (kinds[0] is int and isinstance(getattr(self, name), bool))
+        ]
+        if not reasons and self.max_workspace_bytes is not None and self.max_workspace_bytes < 0:
+            reasons = [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "max_workspace_bytes", self.max_workspace_bytes, "at least 0")]
+        if reasons:
+            raise InvalidProblem(type(self).__name__, reasons)

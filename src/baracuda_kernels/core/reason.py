@@ -1,0 +1,75 @@
+"""Why not: one closed catalogue, so that a refusal is data a program can read and a sentence a person can act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """Which error a reason becomes when it is raised. The first one present wins, in this order."""
+
+    INVALID = "invalid"  # nonsense
+    MISALIGNED = "misaligned"
+    BUFFER = "buffer"
+    UNSUPPORTED = "unsupported"  # sensible, but not served here
+
+
+class ReasonCode(Enum):
+    """Code, what it says, how severe it is."""
+
+    # a descriptor
+    WRONG_TYPE = ("has the wrong type", Severity.INVALID)
+    NEGATIVE_EXTENT = ("has a negative extent", Severity.INVALID)
+    RANK = ("has the wrong rank", Severity.INVALID)
+    AXIS_OUT_OF_RANGE = ("is not an axis", Severity.INVALID)
+    VALUE_OUT_OF_RANGE = ("is out of range", Severity.INVALID)
+    INCONSISTENT = ("does not fit the other fields", Severity.INVALID)
+    # an operand
+    NOT_AN_ARRAY = ("cannot be seen as an array", Severity.INVALID)
+    UNKNOWN_OPERAND = ("is not an operand", Severity.INVALID)
+    MISSING_OPERAND = ("is missing", Severity.INVALID)
+    UNEXPECTED_OPERAND = ("must be left out", Severity.INVALID)
+    SHAPE = ("has the wrong shape", Severity.INVALID)
+    ELEMENT = ("has the wrong element", Severity.INVALID)
+    DEVICE = ("is on the wrong device", Severity.INVALID)
+    READ_ONLY = ("is read-only memory", Severity.INVALID)
+    SELF_OVERLAP = ("overlaps itself", Severity.INVALID)
+    ALIAS = ("overlaps another operand", Severity.INVALID)
+    STRIDE = ("has a stride this op does not allow", Severity.INVALID)
+    BEFORE_BUFFER = ("reaches before the start of its buffer", Severity.INVALID)
+    BUFFER = ("reaches past the end of its buffer", Severity.BUFFER)
+    MISALIGNED = ("is misaligned", Severity.MISALIGNED)
+    # a kernel
+    BACKEND_MISSING = ("is not installed", Severity.UNSUPPORTED)
+    DEVICE_ABSENT = ("is not there", Severity.UNSUPPORTED)
+    OTHER_DEVICE = ("does not run on this device", Severity.UNSUPPORTED)
+    ELEMENT_NOT_SERVED = ("does not serve this element", Severity.UNSUPPORTED)
+    LIMIT = ("is past what this kernel serves", Severity.UNSUPPORTED)
+    LAYOUT = ("has a layout this kernel does not serve", Severity.UNSUPPORTED)
+    # a preference
+    NOT_PREFERRED = ("is not the preferred backend", Severity.UNSUPPORTED)
+    WORKSPACE_LIMIT = ("needs more workspace than the preference allows", Severity.UNSUPPORTED)
+    NOT_DETERMINISTIC = ("is not deterministic", Severity.UNSUPPORTED)
+    NOT_BATCH_INVARIANT = ("is not batch-invariant", Severity.UNSUPPORTED)
+    CANNOT_MEASURE = ("could not be timed here", Severity.UNSUPPORTED)
+    # a candidate that could have run
+    LATER_IN_ORDER = ("comes later in the stated order", Severity.UNSUPPORTED)
+    SLOWER = ("was slower when measured", Severity.UNSUPPORTED)
+
+    def __init__(self, says: str, severity: Severity) -> None:
+        self.says = says
+        self.severity = severity
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A code, where it applies, what was got and what was wanted. The text is derived from them."""
+
+    code: ReasonCode
+    where: str
+    got: object
+    wanted: object
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.code.says}: got {self.got}, wanted {self.wanted}"

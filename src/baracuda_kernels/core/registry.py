@@ -1,0 +1,31 @@
+"""Every op that is declared, by name. Command line, tests, bench and docs are derived from it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baracuda_kernels.core.plan import Plan
+
+_plans: dict[str, type[Plan[Any, Any]]] = {}
+
+
+def op_name(plan: type[Plan[Any, Any]]) -> str:
+    """SoftmaxBackwardPlan is "softmax_backward", RMSNormPlan "rms_norm"."""
+    stem = plan.__name__.removesuffix("Plan")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
+
+
+def register(plan: type[Plan[Any, Any]]) -> None:
+    _plans[op_name(plan)] = plan
+
+
+def plans() -> dict[str, type[Plan[Any, Any]]]:
+    """All plans of the library, every declaration imported; no backend is."""
+    ops = importlib.import_module("baracuda_kernels.ops")
+    for package in pkgutil.iter_modules(ops.__path__, "baracuda_kernels.ops."):
+        importlib.import_module(package.name)
+    return {name: plan for name, plan in sorted(_plans.items()) if plan.__module__.startswith("baracuda_kernels.")}

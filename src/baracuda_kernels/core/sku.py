@@ -1,0 +1,135 @@
+"""Who a kernel is, and what its numbers are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from baracuda_kernels.core.element import ElementKind
+
+
+class OpCategory(Enum):
+    GEMM = "gemm"
+    UNARY_ELEMENTWISE = "unary_elementwise"
+    BINARY_ELEMENTWISE = "binary_elementwise"
+    TERNARY_ELEMENTWISE = "ternary_elementwise"
+    GATED_ACTIVATION = "gated_activation"
+    SHAPE_LAYOUT = "shape_layout"
+    LINALG = "linalg"
+    REDUCTION = "reduction"
+    SCAN = "scan"
+    RANDOM = "random"
+    INDEXING = "indexing"
+    CREATION = "creation"
+    FFT = "fft"
+    SORTING = "sorting"
+    LOSS = "loss"
+    POOLING = "pooling"
+    CONTROL_FLOW = "control_flow"
+    OPTIMIZER = "optimizer"
+    QUANTIZATION = "quantization"
+    IMAGE = "image"
+    CONVOLUTION = "convolution"
+    ATTENTION = "attention"
+    NORMALIZATION = "normalization"
+    COLLECTIVE = "collective"
+    SAMPLING = "sampling"
+    SOFTMAX = "softmax"
+    SEGMENT_OPS = "segment_ops"
+    RECURRENT = "recurrent"
+    MOE = "moe"
+    EMBEDDING = "embedding"
+
+
+class BackendKind(Enum):
+    """What a kernel is written in, or whose kernel it is."""
+
+    NUMBA = "numba"
+    TRITON = "triton"
+    ATEN = "aten"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ArchSku(Enum):
+    """The architecture a kernel was built for. A CUDA device runs the newest one that is not newer than itself."""
+
+    CPU = "cpu"
+    X86_64 = "x86_64"
+    AARCH64 = "aarch64"
+    SM70 = "sm_70"
+    SM75 = "sm_75"
+    SM80 = "sm_80"
+    SM86 = "sm_86"
+    SM89 = "sm_89"
+    SM90 = "sm_90"
+    SM100 = "sm_100"
+    SM103 = "sm_103"
+    SM120 = "sm_120"
+
+    @classmethod
+    def cuda(cls, major: int, minor: int) -> ArchSku:
+        capability = 10 * major + minor
+        known = {int(arch.value[3:]): arch for arch in cls if arch.value.startswith("sm_")}
+        return known[max((number for number in known if number <= capability), default=min(known))]
+
+
+class MathPrecision(Enum):
+    """What products and functions are computed in."""
+
+    F64 = "f64"
+    F32 = "f32"
+    TF32 = "tf32"
+    F16 = "f16"
+    BF16 = "bf16"
+    EXACT = "exact"  # copies, integers, comparisons
+
+
+class LayoutSku(Enum):
+    """Which operand layouts the kernel takes."""
+
+    STRIDED = "strided"
+    CONTIGUOUS = "contiguous"
+    UNIT_LAST_AXIS = "unit_last_axis"
+
+
+class EpilogueKind(Enum):
+    """What the kernel does to a result before it stores it."""
+
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class PrecisionGuarantee:
+    """A statement about one kernel on one descriptor. The suite tests each line of it."""
+
+    math_precision: MathPrecision
+    accumulator: ElementKind
+    deterministic: bool
+    bit_stable_on_same_hardware: bool
+    batch_invariant: bool
+
+    def __str__(self) -> str:
+        flags = ("deterministic", "bit_stable_on_same_hardware", "batch_invariant")
+        kept = [name.removesuffix("_on_same_hardware").replace("_", "-") for name in flags if getattr(self, name)]
+        return ", ".join([f"math {self.math_precision.value}", f"sums {self.accumulator}", *kept])
+
+
+@dataclass(frozen=True)
+class KernelSku:
+    """The identity of a selected kernel."""
+
+    category: OpCategory
+    op: Enum
+    element: ElementKind
+    aux_element: ElementKind | None
+    layout: LayoutSku
+    epilogue: EpilogueKind
+    arch: ArchSku
+    backend: BackendKind
+    precision_guarantee: PrecisionGuarantee
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.category.value}/{self.op.name.lower()}/{self.element}/{self.arch.value}/{self.name}"

@@ -1,0 +1,45 @@
+"""Where a launch is queued: the CPU, or one stream of one CUDA device."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.tensor import TensorRef
+
+
+class Stream:
+    """A device and, on CUDA, the native handle of a stream there. On the CPU a launch has finished when `run` returns."""
+
+    __slots__ = ("device", "handle")
+
+    def __init__(self, device: Device, handle: int | None = None) -> None:
+        self.device = device
+        self.handle = handle
+
+    @staticmethod
+    @functools.cache
+    def cpu() -> Stream:
+        return Stream(Device.cpu())
+
+    @staticmethod
+    def cuda(index: int = 0, handle: int | None = None) -> Stream:
+        """A stream of CUDA device `index`: the given native handle, or PyTorch's current one at each launch.
+
+        The device need not be there: `select` then says so, with a reason.
+        """
+        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+            raise rejection("Stream.cuda", [Reason(ReasonCode.WRONG_TYPE, "index", repr(index), "a device index of at least 0")])
+        return Stream(Device.cuda(index), handle)
+
+    @staticmethod
+    def of(array: Any) -> Stream:
+        """The stream on which the array's device is being used now."""
+        view = array if isinstance(array, TensorRef) else TensorRef.of(array)
+        return Stream.cpu() if view.device.kind is DeviceKind.CPU else Stream.cuda(view.device.index)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.device})"

@@ -1,0 +1,43 @@
+"""Scratch memory that the caller lends to one run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.tensor import TensorMut
+
+ALIGNMENT = 16
+
+
+class Workspace:
+    """`Workspace.none()`, or `Workspace.borrowed(buffer)` over any one-dimensional byte array."""
+
+    __slots__ = ("size", "view")
+
+    def __init__(self, view: TensorMut | None) -> None:
+        self.view = view
+        self.size = 0 if view is None else view.layout.count
+
+    @staticmethod
+    @functools.cache
+    def none() -> Workspace:
+        return Workspace(None)
+
+    @staticmethod
+    def borrowed(buffer: Any) -> Workspace:
+        view = TensorMut.of(buffer)
+        if len(view.shape) != 1 or view.element.size != 1 or not view.layout.is_contiguous:
+            got = f"{view.element}{list(view.shape)} with stride {list(view.stride)}"
+            wanted = "a one-dimensional array of bytes without gaps"
+            raise rejection("Workspace.borrowed", [Reason(ReasonCode.WRONG_TYPE, "buffer", got, wanted)])
+        return Workspace(view)
+
+    @property
+    def address(self) -> int:
+        return 0 if self.view is None else self.view.address
+
+    def __repr__(self) -> str:
+        return "Workspace.none()" if self.view is None else f"Workspace({self.size} bytes, {self.view.device})"

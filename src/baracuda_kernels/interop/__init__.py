@@ -1,0 +1,1 @@
+"""Bridges to the frameworks whose arrays and kernels the library meets."""

@@ -1,0 +1,1 @@
+"""What kernel bodies are written in: vectors, vector functions, geometry, threads, and the way to machine code."""

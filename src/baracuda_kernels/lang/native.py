@@ -1,0 +1,171 @@
+"""From a body factory to a C function in this process, compiled at most once per machine.
+
+A kernel is a factory: called with static parameters (element, kind, ...) it returns a Python body and its Numba argument
+types. On first use Numba compiles the body, the object code goes to the cache directory, and every later
+process loads it with llvmlite alone: no Numba import, no compilation.
+
+The key of an entry covers the sources of the factory's package and of `lang`, the static parameters, the versions of
+the compilers and the processor, so stale code cannot be picked up.
+"""
+
+import ctypes
+import functools
+import hashlib
+import inspect
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["NativeFunction", "build", "cache_directory"]
+
+NativeFunction = Callable[..., None]
+_MAGIC = b"baracuda-object-1\n"
+_log = logging.getLogger(__name__)
+_lock = threading.RLock()
+_built: dict[tuple[str, tuple[Any, ...]], NativeFunction] = {}
+_engines: list[Any] = []  # they own the code
+
+
+def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]]], pointers: int, *static: str) -> NativeFunction:
+    """The C function for `factory(*static)`. It takes the layout words, the task counter and `pointers` operand addresses."""
+    name = f"{factory.__module__}.{factory.__qualname__}"
+    with _lock:
+        function = _built.get((name, static))
+        if function is None:
+            symbol = "bk_" + _key(factory, name, static)
+            address = _load(symbol, _cached(symbol, lambda: _compile(factory, static, symbol)))
+            prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + pointers))
+            function = _built[name, static] = prototype(address)
+        return function
+
+
+def cache_directory() -> Path:
+    """`BARACUDA_CACHE_DIR`, or `baracuda-kernels` below the user's cache directory."""
+    chosen = os.environ.get("BARACUDA_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "baracuda-kernels"
+
+
+# --- identity ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _machine() -> str:
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    versions = [f"{name} {metadata.version(name)}" for name in ("numba", "llvmlite")]
+    return "\n".join([llvm.get_process_triple(), llvm.get_host_cpu_name(), features, *versions])
+
+
+@functools.cache
+def _sources(folder: Path) -> bytes:
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.digest()
+
+
+def _key(factory: Callable[..., Any], name: str, static: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(_MAGIC)
+    for part in (_machine(), name, *static):
+        digest.update(part.encode() + b"\0")
+    home = Path(inspect.getfile(factory)).parent
+    for folder in (Path(__file__).parent, home):
+        digest.update(_sources(folder))
+    return digest.hexdigest()[:32]
+
+
+# --- disk --------------------------------------------------------------------------------------------------------------
+
+
+def _cached(symbol: str, compile_: Callable[[], bytes]) -> bytes:
+    path = cache_directory() / f"{symbol}.o"
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    header = len(_MAGIC) + 32
+    code = content[header:]
+    # An object that does not match its checksum would crash the loader: compile it again.
+    if code and content[:header] == _MAGIC + hashlib.sha256(code).digest():
+        return code
+    code = compile_()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
+            part.write(_MAGIC + hashlib.sha256(code).digest() + code)
+        os.replace(part.name, path)
+    except OSError as problem:
+        _log.warning("compiled kernels cannot be kept for the next process: %s", problem)
+    return code
+
+
+# --- compiler and loader -------------------------------------------------------------------------------------------------
+
+
+def _target_machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="jitdefault", jit=True)
+
+
+def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) -> bytes:
+    import llvmlite.binding as llvm
+    from numba import cfunc, types
+
+    body, arguments = factory(*static)
+    compiled = cfunc(types.void(*arguments), error_model="numpy", fastmath={"contract"})(body)
+    module = llvm.parse_assembly(compiled.inspect_llvm())
+    inner = _inner_function(module)
+    module.link_in(llvm.parse_assembly(_entry(symbol, inner.name, len(arguments))))
+    # Only the entry stays visible, so that the wrapper which would call into Python goes away with what it references.
+    for function in module.functions:
+        if not function.is_declaration and function.name != symbol:
+            function.linkage = "internal"
+    machine = _target_machine()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    module.verify()
+    return bytes(machine.emit_object(module))
+
+
+def _inner_function(module: Any) -> Any:
+    """The function proper, which Numba's wrapper `cfunc.<name>` calls as (return slot, exception slot, arguments...)."""
+    names = {function.name for function in module.functions if not function.is_declaration}
+    (name,) = (name[len("cfunc."):] for name in names if name.startswith("cfunc."))
+    return module.get_function(name)
+
+
+def _entry(symbol: str, inner: str, count: int) -> str:
+    parameters = ", ".join(f"ptr %a{i}" for i in range(count))
+    declared = ", ".join(["ptr"] * (count + 2))
+    return (
+        f'declare i32 @"{inner}"({declared})\n'
+        f"define void @{symbol}({parameters}) {{\n"
+        "  %result = alloca ptr\n"
+        f'  %status = call i32 @"{inner}"(ptr %result, ptr null, {parameters})\n'
+        "  ret void\n}\n"
+    )
+
+
+def _load(symbol: str, code: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    # One engine per object: MCJIT does not take another object once it has been asked for an address.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address(symbol))

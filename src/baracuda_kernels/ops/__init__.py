@@ -1,0 +1,1 @@
+"""The operations, one package per category: a declaration beside its kernel bodies."""

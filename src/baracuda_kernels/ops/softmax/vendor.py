@@ -1,0 +1,43 @@
+"""PyTorch's own softmax kernels, writing into the caller's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from baracuda_kernels.core.kernel import Bind, Launch
+from baracuda_kernels.interop.torch_views import as_torch
+from baracuda_kernels.ops.softmax.softmax import SoftmaxDescriptor, SoftmaxKind
+
+
+def forward(problem: SoftmaxDescriptor) -> Bind:
+    import torch
+
+    function = torch._softmax if problem.kind is SoftmaxKind.SOFTMAX else torch._log_softmax
+    axis = problem.softmax_axis
+    return _unbound(lambda x, y: function(x, axis, False, out=y))
+
+
+def backward(problem: SoftmaxDescriptor) -> Bind:
+    import torch
+
+    axis, dtype = problem.softmax_axis, getattr(torch, _DTYPES[problem.element.value])
+    if problem.kind is SoftmaxKind.SOFTMAX:
+        return _unbound(lambda dy, y, dx: torch._softmax_backward_data(dy, y, axis, dtype, grad_input=dx))
+    return _unbound(lambda dy, y, dx: torch._log_softmax_backward_data(dy, y, axis, dtype, out=dx))
+
+
+_DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+
+
+def _unbound(call: Callable[..., Any]) -> Bind:
+    import torch
+
+    def launch(args: Any, workspace: int, stream: Any) -> None:
+        with torch.no_grad():
+            call(*map(as_torch, args.operands))
+
+    def bind(layouts: Any) -> Launch:
+        return launch
+
+    return bind
