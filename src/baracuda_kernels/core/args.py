@@ -1,8 +1,8 @@
 """The operands of one launch, each declared once: shape, element, access, presence, layout, in-place partners, a line of doc.
 
-    class SoftmaxArgs(Args):
-        x: TensorRef = read("input_shape", "the logits")
-        y: TensorMut = write("input_shape", "the probabilities", may_be=("x",))
+class SoftmaxArgs(Args):
+    x: TensorRef = read("input_shape", "the logits")
+    y: TensorMut = write("input_shape", "the probabilities", may_be=("x",))
 """
 
 from __future__ import annotations

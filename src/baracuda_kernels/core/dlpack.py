@@ -69,7 +69,9 @@ class CapsuleView:
             tensor, self.read_only = _DLTensor.from_address(address), False
         short = _ELEMENTS.get((tensor.code, tensor.bits))
         if short is None or tensor.lanes != 1:
-            raise ValueError(f"DLPack type code {tensor.code} of {tensor.bits} bits and {tensor.lanes} lanes is not an element known here")
+            raise ValueError(
+                f"DLPack type code {tensor.code} of {tensor.bits} bits and {tensor.lanes} lanes is not an element known here"
+            )
         self.element = ElementKind(short)
         if tensor.device_type in _CPU_LIKE:
             self.device = Device.cpu()

@@ -38,7 +38,9 @@ class InvalidProblem(Error, ValueError):
 class Unsupported(Error, NotImplementedError):
     """A sensible problem that no kernel here serves. `candidates` maps each kernel's name to its reasons."""
 
-    def __init__(self, subject: str, reasons: Iterable[Reason] = (), candidates: dict[str, tuple[Reason, ...]] | None = None) -> None:
+    def __init__(
+        self, subject: str, reasons: Iterable[Reason] = (), candidates: dict[str, tuple[Reason, ...]] | None = None
+    ) -> None:
         super().__init__(subject, reasons)
         self.candidates = candidates or {}
 

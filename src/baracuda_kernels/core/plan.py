@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from baracuda_kernels.core import race, registry
 from baracuda_kernels.core.args import Access, Args
+from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
 from baracuda_kernels.core.kernel import Bind, Kernel, Launch
 from baracuda_kernels.core.layout import Layout, may_share_memory
@@ -54,13 +54,16 @@ class Plan(Generic[D, A]):
     """A selected kernel: immutable, reusable, safe to share between threads.
 
     A subclass declares its op: `category`, `op` (the name of the descriptor's kind field, or the kind itself), `kernels` in the
-    order in which they are tried, and a `reference` in NumPy float64. Everything else is here.
+    order in which they are tried, a `reference` in NumPy float64 that takes the descriptor and the inputs by name and returns the
+    outputs in order, and the `cases` it is tried on. Everything else is here.
     """
 
     category: ClassVar[OpCategory]
     op: ClassVar[str | Enum]
     aux_element: ClassVar[str | None] = None
     kernels: ClassVar[tuple[Kernel, ...]]
+    reference: ClassVar[Callable[..., Any]]
+    cases: ClassVar[Cases[Any]]
     descriptor_type: ClassVar[type[Descriptor]]
     args_type: ClassVar[type[Args]]
 
@@ -71,38 +74,6 @@ class Plan(Generic[D, A]):
             if typing.get_origin(base) is Plan:
                 cls.descriptor_type, cls.args_type = typing.get_args(base)
         registry.register(cls)
-
-    # --- what an op may declare besides ------------------------------------------------------------------------------------
-
-    @staticmethod
-    def reference(descriptor: Any, **inputs: Any) -> Any:
-        """The outputs in NumPy float64, written from the formula: an array, or a tuple in the order of the outputs."""
-        raise NotImplementedError
-
-    @staticmethod
-    def inputs(descriptor: Any, rng: Any) -> dict[str, Any]:
-        """Typical inputs as float64 arrays, for those that are not simply normal random numbers."""
-        return {}
-
-    @classmethod
-    def examples(cls, element: ElementKind) -> Iterator[Descriptor]:
-        """Problems that between them reach every corner of the op: what the suite walks through."""
-        raise NotImplementedError
-
-    @classmethod
-    def draw(cls, random: Any, element: ElementKind) -> Descriptor:
-        """A random valid problem, small enough to check; `random` is a `random.Random`."""
-        raise NotImplementedError
-
-    @classmethod
-    def showcase(cls) -> Iterator[Descriptor]:
-        """The problems that the bench and the demo time, the most telling first."""
-        raise NotImplementedError
-
-    @staticmethod
-    def flops(descriptor: Any) -> int:
-        """Floating-point operations, a function such as exp counted as one."""
-        raise NotImplementedError
 
     # --- select ---------------------------------------------------------------------------------------------------------------
 
@@ -117,7 +88,9 @@ class Plan(Generic[D, A]):
             candidates = {kernel.name: reasons for kernel, reasons in against.items()}
             everything = [reason for reasons in candidates.values() for reason in reasons]
             raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, candidates)
-        plans = {kernel: cls._prepared(kernel, stream, descriptor, preference) for kernel in able[: None if _races(preference) else 1]}
+        plans = {
+            kernel: cls._prepared(kernel, stream, descriptor, preference) for kernel in able[: None if _races(preference) else 1]
+        }
         if _races(preference):
             chosen, lost = race.fastest(plans, stream)
             against |= lost
@@ -131,7 +104,11 @@ class Plan(Generic[D, A]):
 
     @classmethod
     def _check_selection(cls, stream: object, descriptor: object, preference: object) -> None:
-        wanted = (("stream", stream, Stream), ("descriptor", descriptor, cls.descriptor_type), ("preference", preference, PlanPreference))
+        wanted = (
+            ("stream", stream, Stream),
+            ("descriptor", descriptor, cls.descriptor_type),
+            ("preference", preference, PlanPreference),
+        )
         reasons = [
             Reason(ReasonCode.WRONG_TYPE, name, type(value).__name__, f"a {kind.__name__}")
             for name, value, kind in wanted

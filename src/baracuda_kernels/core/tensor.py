@@ -46,7 +46,11 @@ class TensorRef:
         reasons, flat = cls.examine(buffer, "buffer")
         if flat is None or reasons:
             raise rejection(subject, reasons)
-        shape, stride, (offset,) = _whole_numbers("shape", shape), _whole_numbers("stride", stride), _whole_numbers("offset", [offset])
+        shape, stride, (offset,) = (
+            _whole_numbers("shape", shape),
+            _whole_numbers("stride", stride),
+            _whole_numbers("offset", [offset]),
+        )
         whole = flat.layout if element is None else _as_elements(flat, element, reasons)
         reasons += reasons or _reasons_against_view(whole, shape, stride, offset)
         view = cls.__new__(cls)
@@ -70,7 +74,9 @@ class TensorRef:
         try:
             view.address, view.layout, writable, view.data = see(array)
         except Exception as cause:  # whatever a framework raises when asked for its memory
-            return [Reason(ReasonCode.NOT_AN_ARRAY, where, f"{type(array).__name__} ({cause})", "an array of a DLPack framework")], None
+            return [
+                Reason(ReasonCode.NOT_AN_ARRAY, where, f"{type(array).__name__} ({cause})", "an array of a DLPack framework")
+            ], None
         reasons = cls._reasons_against(view.layout, writable, where)
         return reasons, None if reasons else view
 

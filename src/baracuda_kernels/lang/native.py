@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from baracuda_kernels.lang import halves
+
 __all__ = ["NativeFunction", "build", "cache_directory"]
 
 NativeFunction = Callable[..., None]
@@ -32,7 +34,7 @@ _engines: list[Any] = []  # they own the code
 
 
 def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]]], pointers: int, *static: str) -> NativeFunction:
-    """The C function for `factory(*static)`. It takes the layout words, the task counter and `pointers` operand addresses."""
+    """The C function for `factory(*static)`. It takes the words, the task counter (0 or None: serial) and `pointers` addresses."""
     name = f"{factory.__module__}.{factory.__qualname__}"
     with _lock:
         function = _built.get((name, static))
@@ -74,7 +76,7 @@ def _sources(folder: Path) -> bytes:
 
 def _key(factory: Callable[..., Any], name: str, static: tuple[str, ...]) -> str:
     digest = hashlib.sha256(_MAGIC)
-    for part in (_machine(), name, *static):
+    for part in (_machine(), f"integer f16 {halves.uses_integer_f16()}", name, *static):
         digest.update(part.encode() + b"\0")
     home = Path(inspect.getfile(factory)).parent
     for folder in (Path(__file__).parent, home):
@@ -125,7 +127,7 @@ def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) 
     from numba import cfunc, types
 
     body, arguments = factory(*static)
-    compiled = cfunc(types.void(*arguments), error_model="numpy", fastmath={"contract"})(body)
+    compiled = cfunc(types.void(*arguments), error_model="numpy")(body)
     module = llvm.parse_assembly(compiled.inspect_llvm())
     inner = _inner_function(module)
     module.link_in(llvm.parse_assembly(_entry(symbol, inner.name, len(arguments))))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.interop.torch_views import as_torch
-from baracuda_kernels.ops.softmax.softmax import SoftmaxDescriptor, SoftmaxKind
+from baracuda_kernels.interop.torch_views import DTYPES, as_torch
+from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 
 
 def forward(problem: SoftmaxDescriptor) -> Bind:
@@ -21,13 +21,10 @@ def forward(problem: SoftmaxDescriptor) -> Bind:
 def backward(problem: SoftmaxDescriptor) -> Bind:
     import torch
 
-    axis, dtype = problem.softmax_axis, getattr(torch, _DTYPES[problem.element.value])
+    axis, dtype = problem.softmax_axis, DTYPES[problem.element]
     if problem.kind is SoftmaxKind.SOFTMAX:
         return _unbound(lambda dy, y, dx: torch._softmax_backward_data(dy, y, axis, dtype, grad_input=dx))
     return _unbound(lambda dy, y, dx: torch._log_softmax_backward_data(dy, y, axis, dtype, out=dx))
-
-
-_DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 
 
 def _unbound(call: Callable[..., Any]) -> Bind:
