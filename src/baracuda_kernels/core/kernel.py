@@ -68,12 +68,19 @@ class Kernel:
     def reasons_against(self, descriptor: Descriptor, device: Device, preference: PlanPreference) -> Iterator[Reason]:
         """Every reason why this kernel must not serve this problem here."""
         yield from self.reasons_against_machine(device)
+        if preference.prefer_backend not in (None, self.backend):
+            yield Reason(ReasonCode.NOT_PREFERRED, self.name, self.backend, preference.prefer_backend)
+        unserved = list(self._reasons_against_problem(descriptor))
+        # Workspace and guarantee are functions of problems that the kernel serves.
+        yield from unserved or self._reasons_against_promises(descriptor, preference)
+
+    def _reasons_against_problem(self, descriptor: Descriptor) -> Iterator[Reason]:
         if element_of(descriptor) not in self.elements:
             yield Reason(ReasonCode.ELEMENT_NOT_SERVED, self.name, element_of(descriptor), " or ".join(map(str, self.elements)))
         for limit in self.limits:
             yield from limit(descriptor)
-        if preference.prefer_backend not in (None, self.backend):
-            yield Reason(ReasonCode.NOT_PREFERRED, self.name, self.backend, preference.prefer_backend)
+
+    def _reasons_against_promises(self, descriptor: Descriptor, preference: PlanPreference) -> Iterator[Reason]:
         needed, allowed = self.workspace(descriptor), preference.max_workspace_bytes
         if allowed is not None and needed > allowed:
             yield Reason(ReasonCode.WORKSPACE_LIMIT, self.name, f"{needed} bytes", f"at most {allowed} bytes")
@@ -100,7 +107,7 @@ class Kernel:
     def prepare(self, package: str, descriptor: Descriptor) -> Bind:
         """Imports and compiles. `package` is where the op is declared."""
         module, _, function = self.entry.partition(":")
-        bind: Bind = getattr(importlib.import_module(f"{package}.{module}"), function)(descriptor)
+        bind: Bind = getattr(importlib.import_module(f"{package}.{module}".lstrip(".")), function)(descriptor)
         return bind
 
 

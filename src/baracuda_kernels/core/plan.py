@@ -80,10 +80,23 @@ class Plan(Generic[D, A]):
     @classmethod
     def select(cls, stream: Stream, descriptor: D, preference: PlanPreference | None = None) -> Self:
         """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if none serves."""
+        return cls._select(cls.kernels, stream, descriptor, preference)
+
+    @classmethod
+    def force(cls, name: str, stream: Stream, descriptor: D, preference: PlanPreference | None = None) -> Self:
+        """Like `select`, with the kernel of that name as the only candidate: for tests, comparisons and bug reports."""
+        only = tuple(kernel for kernel in cls.kernels if kernel.name == name)
+        if not only:
+            known = " or ".join(kernel.name for kernel in cls.kernels)
+            raise rejection(f"{cls.__name__}.force", [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "name", name, known)])
+        return cls._select(only, stream, descriptor, preference)
+
+    @classmethod
+    def _select(cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference | None) -> Self:
         preference = PlanPreference() if preference is None else preference
         cls._check_selection(stream, descriptor, preference)
-        against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in cls.kernels}
-        able = [kernel for kernel in cls.kernels if not against[kernel]]
+        against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
+        able = [kernel for kernel in kernels if not against[kernel]]
         if not able:
             candidates = {kernel.name: reasons for kernel, reasons in against.items()}
             everything = [reason for reasons in candidates.values() for reason in reasons]

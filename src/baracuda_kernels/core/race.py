@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from baracuda_kernels.core.descriptor import Descriptor
@@ -30,11 +31,11 @@ _MOST_RUNS = 50
 _remembered: dict[tuple[type, Descriptor, Device, str], float] = {}
 
 
-def fastest(plans: dict[Kernel, Plan[Any, Any]], stream: Stream) -> tuple[Kernel, dict[Kernel, tuple[Reason, ...]]]:
+def fastest(plans: Mapping[Kernel, Plan[Any, Any]], stream: Stream) -> tuple[Kernel, dict[Kernel, tuple[Reason, ...]]]:
     """The quickest of the prepared plans, and for each of the others the time that lost."""
     times = {kernel: _time_of(plan, stream) for kernel, plan in plans.items()}
     best = min(times, key=times.__getitem__)
-    lost = {
+    lost: dict[Kernel, tuple[Reason, ...]] = {
         kernel: (Reason(ReasonCode.SLOWER, kernel.name, f"{seconds * 1e6:.1f} µs", f"{best.name}'s {times[best] * 1e6:.1f} µs"),)
         for kernel, seconds in times.items()
         if kernel is not best

@@ -9,6 +9,7 @@ import torch
 
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.core.tensor import TensorRef
 
 DTYPES = {
@@ -23,15 +24,21 @@ def as_torch(view: TensorRef | None) -> Any:
     if view is None:
         return None
     layout, data = view.layout, view.data
-    if isinstance(data, torch.Tensor) and data.data_ptr() == view.address and tuple(data.shape) == layout.shape:
-        if data.stride() == layout.stride and data.dtype is DTYPES[layout.element]:
-            return data
+    dtype = DTYPES[layout.element]
+    if isinstance(data, torch.Tensor) and (data.data_ptr(), tuple(data.shape), data.stride(), data.dtype) == (
+        view.address,
+        layout.shape,
+        layout.stride,
+        dtype,
+    ):
+        return data
     if layout.device.kind is not DeviceKind.CPU:
         raise NotImplementedError(f"a view on {layout.device} that is not a PyTorch tensor")
+    # The stride of an axis of extent 1 means nothing, but PyTorch refuses a negative one all the same.
+    stride = tuple(step if extent > 1 else 1 for step, extent in zip(layout.stride, layout.shape, strict=True))
     if layout.count == 0:
-        return torch.empty_strided(layout.shape, layout.stride, dtype=DTYPES[layout.element])
+        return torch.empty_strided(layout.shape, row_major(layout.shape), dtype=dtype)
     if layout.low < 0:
         raise NotImplementedError("PyTorch has no negative strides")
     room = (ctypes.c_char * layout.high).from_address(view.address)
-    flat = torch.frombuffer(room, dtype=DTYPES[layout.element])
-    return flat.as_strided(layout.shape, layout.stride)
+    return torch.frombuffer(room, dtype=dtype).as_strided(layout.shape, stride)

@@ -21,28 +21,24 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.lang import halves
-
 __all__ = ["NativeFunction", "build", "cache_directory"]
 
 NativeFunction = Callable[..., None]
 _MAGIC = b"baracuda-object-1\n"
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
-_built: dict[tuple[str, tuple[Any, ...]], NativeFunction] = {}
+_built: dict[str, NativeFunction] = {}
 _engines: list[Any] = []  # they own the code
 
 
 def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]]], pointers: int, *static: str) -> NativeFunction:
     """The C function for `factory(*static)`. It takes the words, the task counter (0 or None: serial) and `pointers` addresses."""
-    name = f"{factory.__module__}.{factory.__qualname__}"
     with _lock:
-        function = _built.get((name, static))
+        symbol = "bk_" + _key(factory, static)
+        function = _built.get(symbol)
         if function is None:
-            symbol = "bk_" + _key(factory, name, static)
             address = _load(symbol, _cached(symbol, lambda: _compile(factory, static, symbol)))
-            prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + pointers))
-            function = _built[name, static] = prototype(address)
+            function = _built[symbol] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + pointers))(address)
         return function
 
 
@@ -74,9 +70,12 @@ def _sources(folder: Path) -> bytes:
     return digest.digest()
 
 
-def _key(factory: Callable[..., Any], name: str, static: tuple[str, ...]) -> str:
+def _key(factory: Callable[..., Any], static: tuple[str, ...]) -> str:
+    from baracuda_kernels.lang import halves
+
     digest = hashlib.sha256(_MAGIC)
-    for part in (_machine(), f"integer f16 {halves.uses_integer_f16()}", name, *static):
+    name = f"{factory.__module__}.{factory.__qualname__}"
+    for part in (_machine(), f"integer f16: {halves.uses_integer_f16()}", name, *static):
         digest.update(part.encode() + b"\0")
     home = Path(inspect.getfile(factory)).parent
     for folder in (Path(__file__).parent, home):

@@ -8,13 +8,18 @@ call with the GIL released. A helper that comes too late is told to stay away, s
 import os
 import threading
 from _thread import allocate_lock
+from collections.abc import Callable
 from ctypes import addressof, c_int64
 from queue import SimpleQueue
 from typing import Any
 
 from baracuda_kernels.lang.native import NativeFunction
 
-__all__ = ["get_num_threads", "launch", "set_num_threads"]
+__all__ = ["get_num_threads", "idle", "launch", "launcher", "per_task", "set_num_threads"]
+
+Launch = Callable[[Any, Any, Any], None]  # (args, workspace, stream)
+SERIAL_BYTES = 256 * 1024  # below this, waking another thread costs more than it brings
+TASK_BYTES = 256 * 1024
 
 
 def _default_threads() -> int:
@@ -88,15 +93,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_helpers)
 
 
-def launch(function: NativeFunction, words: int, tasks: int, pointers: tuple[int, ...]) -> None:
-    """Runs all tasks of a native kernel on up to `get_num_threads()` threads and returns when they are done."""
+def launch(function: NativeFunction, words: int, tasks: int, pointers: tuple[int, ...], counter: Any = None) -> None:
+    """Runs all tasks of a native kernel on up to `get_num_threads()` threads and returns when they are done.
+
+    `counter` may be a zeroed ctypes array of int64 that a kernel uses for more than counting; its first word counts.
+    """
     helpers = min(_threads, tasks) - 1
-    if helpers < 1:
-        function(words, addressof(c_int64(0)), *pointers)
+    if helpers < 1 and counter is None:
+        function(words, None, *pointers)
         return
     if _helpers < helpers:
         _hire(helpers)
-    counter = c_int64(0)
+    if counter is None:
+        counter = c_int64(0)
     arguments = (words, addressof(counter), *pointers)
     shares = [_Share(function, arguments) for _ in range(helpers)]
     for share in shares:
@@ -106,3 +115,25 @@ def launch(function: NativeFunction, words: int, tasks: int, pointers: tuple[int
     finally:
         for share in shares:
             share.finish()
+
+
+def launcher(function: NativeFunction, words: Any, tasks: int, work_bytes: int) -> Launch:
+    """What a kernel's `bind` returns: launches `function` with these words, on one thread if there is little to do."""
+    address = addressof(words)
+
+    def serial(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
+        function(address, None, *args.addresses)
+
+    def shared(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
+        launch(function, address, tasks, args.addresses)
+
+    return shared if tasks > 1 and work_bytes > SERIAL_BYTES else serial
+
+
+def idle(args: Any, workspace: Any, stream: Any) -> None:
+    """The launch of a problem with nothing to do."""
+
+
+def per_task(items: int, item_bytes: int) -> int:
+    """How many of `items` equal pieces of work make a task: enough to pay for claiming it, few enough to share out."""
+    return max(1, min(items, TASK_BYTES // max(1, item_bytes)))

@@ -27,11 +27,13 @@ from baracuda_kernels.lang import halves
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 
 __all__ = [
-    "BLOCK", "CONTIGUOUS", "LANES", "STRIDED", "Access", "Lanes", "as_float", "bits", "extract", "first_lanes", "fma", "inline",
+    "BLOCK", "CONTIGUOUS", "LANES", "STRIDED", "Access", "Lanes", "as_float", "bits", "extract", "first_lanes", "float64", "fma", "inline",
+    "int64",
     "largest", "load", "load_part", "load_strided", "load_strided_part", "maximum", "pointer_to", "prefetch", "spread",
     "store", "store_part", "store_strided", "store_strided_part", "stream_store", "to_f64", "tree_sum", "where", "widened",
 ]  # fmt: skip
 
+int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 # For helpers of bodies: always inlined by LLVM, no reordering, no contraction.
@@ -169,7 +171,8 @@ for _operation, _sign in ((operator.lt, "<"), (operator.gt, ">"), (operator.le, 
 
 def _emit_fma(builder, like, a, b, c):
     # fmuladd rather than fma: a processor without the instruction gets two roundings instead of a missing library call.
-    fused = builder.module.declare_intrinsic("llvm.fmuladd", [a.type])
+    suffix = f"v{LANES}{'f64' if like.scalar == types.float64 else 'f32'}"
+    fused = builder.module.declare_intrinsic(f"llvm.fmuladd.{suffix}", fnty=ir.FunctionType(a.type, [a.type] * 3))
     return builder.call(fused, [a, b, c])
 
 

@@ -30,14 +30,18 @@ def _is_null(typingctx, pointer):
     return types.boolean(pointer), codegen
 
 
-@intrinsic
-def _fetch_add(typingctx, pointer, index, ordering):
-    order = ordering.literal_value
+def _counting(order: str):
+    @intrinsic
+    def count(typingctx, pointer, index):
+        def codegen(context, builder, signature, args):
+            return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), ir.Constant(I64, 1), order)
 
-    def codegen(context, builder, signature, args):
-        return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), ir.Constant(I64, 1), order)
+        return types.int64(pointer, types.int64), codegen
 
-    return types.int64(pointer, types.int64, ordering), codegen
+    return count
+
+
+_count, _count_and_publish = _counting("monotonic"), _counting("release")
 
 
 @inline
@@ -45,13 +49,13 @@ def claim(counter, previous):
     """The number of the next task; `previous` is this thread's last one, -1 at the start."""
     if _is_null(counter):
         return previous + 1
-    return _fetch_add(counter, 0, "monotonic")
+    return _count(counter, 0)
 
 
 @inline
 def finish(counter, index):
     """Tells other threads that one more task of those counted in `counter[index]` is done."""
-    _fetch_add(counter, index, "release")
+    _count_and_publish(counter, index)
 
 
 @intrinsic
@@ -72,6 +76,8 @@ def wait_for(counter, index, count):
 @intrinsic
 def scratch(typingctx, scalar, count):
     """Room for `count` (a literal) numbers of the type `scalar` on the stack, aligned for vectors."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
     kind = scalar.instance_type
 
     def codegen(context, builder, signature, args):

@@ -6,10 +6,12 @@ log-softmax   y = (x - max) - log sum exp(x - max)         dx = dy - exp(y) sum 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, exact_order, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -34,7 +36,16 @@ def kind_is_served(descriptor: Descriptor) -> Iterator[Reason]:
         yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, " or ".join(kind.name for kind in KINDS))
 
 
+def few_enough_for_aten(descriptor: Descriptor) -> Iterator[Reason]:
+    """Along an outer axis PyTorch adds one element after the other in f32, and past this extent the error bound is not kept."""
+    assert isinstance(descriptor, SoftmaxDescriptor)
+    inner = math.prod(descriptor.input_shape[descriptor.softmax_axis + 1 :])
+    if descriptor.element is ElementKind.F32 and inner > 1 and descriptor.extent > 4096:
+        yield Reason(ReasonCode.LIMIT, "extent", descriptor.extent, "at most 4096 along an axis that is not the innermost")
+
+
 LIMITS: tuple[Limit, ...] = (rank_at_most("input_shape", 8), kind_is_served)
+ATEN_LIMITS = (*LIMITS, few_enough_for_aten)
 
 
 class SoftmaxArgs(Args):
@@ -50,7 +61,7 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
     cases = SoftmaxCases(SoftmaxDescriptor)
     kernels = (
         Kernel("numba.softmax", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
-        Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=LIMITS, layout=LayoutSku.CONTIGUOUS),
+        Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
     )
 
 
@@ -69,6 +80,6 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     kernels = (
         Kernel("numba.softmax_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS),
         Kernel(
-            "aten.softmax_backward", BackendKind.ATEN, "vendor:backward", aten_order, limits=LIMITS, layout=LayoutSku.CONTIGUOUS
+            "aten.softmax_backward", BackendKind.ATEN, "vendor:backward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS
         ),
     )

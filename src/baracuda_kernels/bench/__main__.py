@@ -1,0 +1,8 @@
+"""`python -m baracuda_kernels.bench`."""
+
+import sys
+
+from baracuda_kernels.bench.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""`bench`: times every op of the registry on its showcase problems."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from baracuda_kernels.bench import record, report
+from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase
+from baracuda_kernels.bench.peers import COMPILED, JAX
+from baracuda_kernels.bench.problems import describe
+from baracuda_kernels.core import registry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
+    parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
+    parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
+    parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
+    parser.add_argument("--out", type=Path, help="the JSON file to write (default: bench/out/DATE.json)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown."""
+    plans = registry.plans()
+    unknown = [op for op in options.ops if op not in plans]
+    if unknown:
+        report.console(stderr=True).print(f"no op {', '.join(unknown)}; there are {', '.join(plans)}")
+        return 2
+    without = {COMPILED} if options.no_compile else set()
+    without |= {JAX} if options.no_jax else set()
+    settings = Settings(options.rounds or (3 if options.quick else 9), frozenset(without))
+    console = report.console()
+
+    ops = options.ops or list(plans)
+    rows, host_rows = measure_all(list(showcase(ops, 1 if options.quick else None)), ops, settings, console)
+    for table in report.bench_tables(rows):
+        console.print(table)
+    if host_rows:
+        console.print(report.host_table(host_rows))
+    for line in report.remarks(rows):
+        console.print(line, style="red" if line.startswith("WRONG") else None, markup=False)
+    path = options.out or record.default_path()
+    record.write(record.as_record(rows, host_rows, settings.rounds), path)
+    console.print(f"written to {path}", markup=False)
+    return int(any(row.wrong for row in rows))
+
+
+def measure_all(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> tuple[list[Row], list[HostRow]]:
+    """All rows, with a progress bar while they are measured."""
+    plans = registry.plans()
+    rows: list[Row] = []
+    host_rows: list[HostRow] = []
+    with progress(console) as bar:
+        task = bar.add_task("", total=len(tasks) + len(ops))
+        for op, plan, descriptor in tasks:
+            bar.update(task, description=f"{op}: {describe(descriptor)}")
+            rows.append(measure(op, plan, descriptor, settings))
+            bar.advance(task)
+        for op in ops:
+            bar.update(task, description=f"{op}: host time")
+            host_rows += filter(None, [measure_host(op, plans[op], settings)])
+            bar.advance(task)
+    return rows, host_rows
+
+
+def progress(console: Console) -> Progress:
+    """A bar that goes away when done; where the output is no terminal, none is drawn."""
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.bench", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))

@@ -1,0 +1,43 @@
+"""Whether the results of a run are right: each output against the float64 reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.check.bounds import error_bound, relative_error
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.plan import Plan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of one run."""
+
+    output: str
+    error: float
+    bound: float
+
+    @property
+    def is_right(self) -> bool:
+        return self.error <= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.output} has a relative error of {self.error:.2e}, allowed is {self.bound:.2e}"
+
+
+def compare(
+    plan: type[Plan[Any, Any]], descriptor: Descriptor, outputs: dict[str, Any], expected: dict[str, Any]
+) -> list[Comparison]:
+    """Every output of a run, PyTorch tensors by name, against the reference's."""
+    import torch
+
+    elements = {operand.name: operand.element(descriptor) for operand in plan.args_type.OPERANDS}
+    return [
+        Comparison(
+            name,
+            relative_error(tensor.to(torch.float64).numpy(), expected[name]),
+            error_bound(plan.cases, descriptor, elements[name]),
+        )
+        for name, tensor in outputs.items()
+    ]

@@ -1,0 +1,210 @@
+"""One row of the bench: check, then time ours, the copy floor, the other kernels and the peers in the same rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from baracuda_kernels.bench.correct import Comparison, compare
+from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
+from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, plain_fields, poison
+from baracuda_kernels.bench.timing import Times, interleaved
+from baracuda_kernels.core import registry
+from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import InvalidProblem, Unsupported
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.preference import PlanPreference
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.workspace import Workspace
+
+Task = tuple[str, type[Plan[Any, Any]], Descriptor]
+
+FLOORS = ("torch copy_", "numpy copyto")
+ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
+
+
+@dataclass(frozen=True)
+class Settings:
+    rounds: int = 9
+    without: frozenset[str] = frozenset()  # names of peers to leave out
+    other_kernels: bool = True
+
+
+@dataclass
+class Row:
+    """One problem. A kernel in `wrong` has no time; if that is the chosen one, nothing has."""
+
+    op: str
+    problem: str
+    descriptor: dict[str, Any]
+    bytes: int
+    flops: int
+    kernel: str | None = None
+    errors: list[Comparison] = field(default_factory=list)
+    times: dict[str, Times] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ours(self) -> Times | None:
+        return self.times.get(self.kernel) if self.kernel else None
+
+    @property
+    def floor(self) -> Times | None:
+        """The faster of the copies."""
+        return min((self.times[name] for name in FLOORS if name in self.times), key=lambda times: times.median, default=None)
+
+    @property
+    def share_of_floor(self) -> float | None:
+        """1 at the speed of a copy, less where slower."""
+        return self.floor.median / self.ours.median if self.floor and self.ours else None
+
+    def times_faster_than(self, contender: str) -> float | None:
+        """How many of our runs fit into one of the contender's."""
+        return self.times[contender].median / self.ours.median if self.ours and contender in self.times else None
+
+    def others(self) -> list[str]:
+        """Every contender but ours and the floor."""
+        return [name for name in self.times if name not in (*FLOORS, self.kernel)]
+
+    def worst(self) -> Comparison | None:
+        """The output nearest to its bound."""
+        return max(self.errors, key=lambda comparison: comparison.error / (comparison.bound or 1.0), default=None)
+
+
+@dataclass
+class HostRow:
+    """What a call costs when there is next to nothing to compute."""
+
+    op: str
+    problem: str
+    kernel: str
+    times: dict[str, Times]
+
+
+def showcase(ops: list[str], per_element: int | None = None) -> Iterator[Task]:
+    """The problems to time: all showcases of the ops, or a few of each op and element, the first and others spread evenly."""
+    plans = registry.plans()
+    for op in ops:
+        by_element: dict[ElementKind, list[Descriptor]] = {}
+        for descriptor in plans[op].cases.showcase():
+            by_element.setdefault(element_of(descriptor), []).append(descriptor)
+        for descriptors in by_element.values():
+            for descriptor in descriptors if per_element is None else _spread(descriptors, per_element):
+                yield op, plans[op], descriptor
+
+
+def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
+    """`count` of them, the first and the last included."""
+    last = len(items) - 1
+    return [items[at] for at in sorted({at * last // max(1, count - 1) for at in range(count)})]
+
+
+def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Settings) -> Row:
+    moved, flops = bytes_moved(plan, descriptor), plan.cases.flops(descriptor)
+    row = Row(op, describe(descriptor), plain_fields(descriptor), moved, flops)
+    try:
+        chosen = plan.select(Stream.cpu(), descriptor)
+    except Unsupported as refusal:
+        row.notes.append(str(refusal))
+        return row
+    row.kernel = chosen.kernel.name
+    problem = Problem(plan, descriptor)
+    expected = problem.expected()
+
+    ours: dict[str, Callable[[], object]] = {}
+    for selected in [chosen, *(_other_kernels(chosen) if settings.other_kernels else ())]:
+        call, comparisons = _run_and_compare(selected, problem, expected)
+        name = selected.kernel.name
+        row.errors = comparisons if selected is chosen else row.errors
+        failed = [str(comparison) for comparison in comparisons if not comparison.is_right]
+        if failed:
+            row.wrong[name] = "; ".join(failed)
+        else:
+            ours[name] = call
+    del expected
+    if row.kernel in row.wrong:
+        return row
+
+    contenders = _copies(row.bytes) | ours | _ready_peers(problem, settings, row.notes)
+    row.times = interleaved(contenders, settings.rounds)
+    return row
+
+
+def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> HostRow | None:
+    """None for an op that has no [4,8] problem."""
+    shapes = [name for name, hint in field_types(plan.descriptor_type).items() if hint == Shape]
+    if len(shapes) != 1:
+        return None
+    try:
+        descriptor = plan.cases.from_options({shapes[0]: (4, 8)})
+        chosen = plan.select(Stream.cpu(), descriptor)
+    except (InvalidProblem, Unsupported):
+        return None
+    problem = Problem(plan, descriptor)
+    stream, workspace, operands = Stream.cpu(), _workspace(chosen), problem.operands
+    args = plan.args_type(**operands)
+    contenders: dict[str, Callable[[], object]] = {
+        ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
+        ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
+    }
+    contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
+    return HostRow(op, describe(descriptor), chosen.kernel.name, interleaved(contenders, settings.rounds * 5))
+
+
+def _workspace(plan: Plan[Any, Any]) -> Workspace:
+    import torch
+
+    size = plan.workspace_size
+    return Workspace.borrowed(torch.empty(size, dtype=torch.uint8)) if size else Workspace.none()
+
+
+def _run_and_compare(
+    plan: Plan[Any, Any], problem: Problem, expected: dict[str, Any]
+) -> tuple[Callable[[], object], list[Comparison]]:
+    """The launch to time, and how near its result is to the reference."""
+    for output in problem.outputs().values():
+        poison(output)
+    stream, workspace, args = Stream.cpu(), _workspace(plan), plan.args_type(**problem.operands)
+    plan.run(stream, workspace, args)
+    comparisons = compare(type(plan), problem.descriptor, problem.outputs(), expected)
+    return lambda: plan.run(stream, workspace, args), comparisons
+
+
+def _other_kernels(chosen: Plan[Any, Any]) -> Iterator[Plan[Any, Any]]:
+    """The other backends' first kernels for the same problem."""
+    for backend in dict.fromkeys(kernel.backend for kernel in chosen.kernels):
+        if backend is not chosen.kernel.backend:
+            try:
+                yield type(chosen).select(Stream.cpu(), chosen.descriptor, PlanPreference(prefer_backend=backend))
+            except Unsupported:
+                continue
+
+
+def _copies(moved: int) -> dict[str, Callable[[], object]]:
+    """Copies that read half of the bytes and write the other half."""
+    import numpy
+    import torch
+
+    source, target = (torch.ones(max(1, moved // 8), dtype=torch.float32) for _ in range(2))
+    from_array, to_array = source.numpy(), target.numpy()
+    return dict(zip(FLOORS, (lambda: target.copy_(source), lambda: numpy.copyto(to_array, from_array)), strict=True))
+
+
+def _ready_peers(problem: Problem, settings: Settings, notes: list[str]) -> dict[str, Callable[[], object]]:
+    """The peers that could be set up; a note for each that could not."""
+    ready = {}
+    for name, call in peers_of(problem.plan, problem.descriptor, problem.operands):
+        if name in settings.without:
+            continue
+        try:
+            call()
+        except PeerUnavailable as why:
+            notes.append(f"{name}: {why}")
+        else:
+            ready[name] = call
+    if not ready:
+        notes.append("no peers took part")
+    return ready

@@ -1,0 +1,83 @@
+"""What the kernels are timed beside. Each op package declares its own in `peers.py`:
+
+a function named like the op, taking the descriptor and the operands (PyTorch tensors by name, outputs included), that
+yields the peers' names and zero-argument callables. Nothing costly happens before a callable's first call.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.registry import op_name
+
+ALLOCATING = "PyTorch"
+GIVEN = "PyTorch, given memory"
+COMPILED = "torch.compile"
+JAX = "JAX"
+
+Call = Callable[[], object]
+
+
+class PeerUnavailable(Exception):
+    """A peer that cannot take part here, and why."""
+
+
+def peers_of(plan: type[Plan[Any, Any]], descriptor: Any, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    """The peers that the op's package declares; none where it declares none."""
+    package = plan.__module__.rpartition(".")[0]
+    if importlib.util.find_spec(f"{package}.peers") is None:
+        return
+    declared = getattr(importlib.import_module(f"{package}.peers"), op_name(plan), None)
+    if declared is not None:
+        yield from declared(descriptor, operands)
+
+
+def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
+    """`function(*inputs)` through torch.compile, into the given output."""
+
+    def set_up() -> Call:
+        if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+            raise PeerUnavailable("no C++ compiler found")
+        import torch
+
+        torch._dynamo.reset()  # the cache is per function and short; each problem starts afresh
+        call = torch.compile(lambda output, *inputs: output.copy_(function(*inputs)), dynamic=False)
+        try:
+            call(output, *inputs)
+        except torch._dynamo.exc.BackendCompilerFailed as failure:
+            raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
+        return lambda: call(output, *inputs)
+
+    return _set_up_when_called(set_up)
+
+
+def jitted(make: Callable[[Any], Callable[..., Any]], *inputs: Any) -> Call:
+    """`make(jax)` gives the function; it is jitted, and the inputs are handed to JAX once, before any timing."""
+
+    def set_up() -> Call:
+        if importlib.util.find_spec("jax") is None:
+            raise PeerUnavailable("jax is not installed")
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        function = jax.jit(make(jax))
+        arrays = [jax.dlpack.from_dlpack(tensor) for tensor in inputs]
+        return lambda: function(*arrays).block_until_ready()
+
+    return _set_up_when_called(set_up)
+
+
+def _set_up_when_called(set_up: Callable[[], Call]) -> Call:
+    ready: list[Call] = []
+
+    def call() -> object:
+        if not ready:
+            ready.append(set_up())
+        return ready[0]()
+
+    return call

@@ -1,0 +1,94 @@
+"""One problem ready to run: its operands as PyTorch tensors, what they weigh, and how it is called in a table."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from baracuda_kernels.check.trial import random_inputs
+from baracuda_kernels.core.args import Access, Operand
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.plan import Plan
+
+
+def describe(descriptor: Descriptor) -> str:
+    """A short text from the fields, such as "softmax bf16 [4096,4096] axis 1"."""
+    kinds, elements, shapes, rest = [], [], [], []
+    for field in fields(descriptor):
+        value = getattr(descriptor, field.name)
+        short = field.name.rpartition("_")[2]
+        if isinstance(value, ElementKind):
+            elements.append(value.value if field.name == "element" else f"{field.name.removesuffix('_element')} {value}")
+        elif isinstance(value, Enum):
+            kinds.append(value.name.lower())
+        elif isinstance(value, tuple):
+            shapes.append(f"[{','.join(map(str, value))}]")
+        elif value is True:
+            rest.append(field.name)
+        elif value is not None and value is not False:
+            rest.append(f"{short} {value:g}" if isinstance(value, float) else f"{short} {value}")
+    return " ".join([*kinds, *elements, *shapes, *rest])
+
+
+def field_types(descriptor: type[Descriptor]) -> dict[str, Any]:
+    """The descriptor's fields and their types, in order."""
+    hints = typing.get_type_hints(descriptor)
+    return {field.name: hints[field.name] for field in fields(descriptor)}
+
+
+def plain_fields(descriptor: Descriptor) -> dict[str, Any]:
+    """The descriptor's fields as JSON can hold them."""
+    values = {field.name: getattr(descriptor, field.name) for field in fields(descriptor)}
+    return {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
+
+
+def present_operands(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> list[Operand]:
+    """The operands of a bench run: all but those that must be left out."""
+    return [operand for operand in plan.args_type.OPERANDS if operand.presence(descriptor) is not False]
+
+
+def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> int:
+    """Every input read once, every output written once."""
+    present = present_operands(plan, descriptor)
+    return sum(operand.size(descriptor) for operand in present if operand.access is not Access.SCRATCH)
+
+
+class Problem:
+    """A descriptor with random operands that are exact in their element. The result it should have is computed when asked for."""
+
+    def __init__(self, plan: type[Plan[Any, Any]], descriptor: Any, seed: int = 0) -> None:
+        import numpy
+        import torch
+
+        from baracuda_kernels.interop.torch_views import DTYPES
+
+        self.plan, self.descriptor = plan, descriptor
+        self.inputs = random_inputs(plan, descriptor, numpy.random.default_rng(seed))
+        self.operands: dict[str, Any] = {}
+        for operand in present_operands(plan, descriptor):
+            tensor = torch.empty(operand.shapes(descriptor)[0], dtype=DTYPES[operand.element(descriptor)])
+            if operand.access is Access.READ:
+                tensor.copy_(torch.from_numpy(self.inputs[operand.name]))
+            else:
+                poison(tensor)
+            self.operands[operand.name] = tensor
+
+    def outputs(self) -> dict[str, Any]:
+        return {name: self.operands[name] for name in self.plan.outputs() if name in self.operands}
+
+    def expected(self) -> dict[str, Any]:
+        """The reference's outputs, in float64, by name."""
+        results = self.plan.reference(self.descriptor, **self.inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        return dict(zip(self.outputs(), results, strict=True))
+
+
+def poison(tensor: Any) -> None:
+    """All bits set: NaN in every float element, so that what a kernel leaves out shows."""
+    import torch
+
+    if tensor.numel():
+        tensor.reshape(-1).view(torch.uint8).fill_(0xFF)

@@ -1,0 +1,91 @@
+"""What a run leaves behind: one JSON file that says on what machine, with which versions, and every time."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+import math
+import os
+import platform
+import subprocess
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from baracuda_kernels.bench.engine import HostRow, Row
+
+SCHEMA = 1
+_PACKAGES = ("baracuda-kernels", "torch", "numba", "numpy", "jax")
+
+
+def as_record(rows: list[Row], host_rows: list[HostRow], rounds: int) -> dict[str, Any]:
+    """The whole run as plain data. Names no machine but by its processor."""
+    return {
+        "schema": SCHEMA,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "device": "cpu",
+        "cpu": cpu_name(),
+        "cores": cores(),
+        "versions": {"python": platform.python_version()} | _versions(),
+        "commit": _commit(),
+        "rounds": rounds,
+        "rows": [_row(row) for row in rows],
+        "host": [asdict(row) for row in host_rows],
+    }
+
+
+def write(record: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def default_path() -> Path:
+    return Path("bench", "out", f"{datetime.datetime.now(datetime.UTC):%Y%m%d-%H%M%S}.json")
+
+
+def _row(row: Row) -> dict[str, Any]:
+    derived = {
+        "floor": row.floor and asdict(row.floor),
+        "share_of_floor": row.share_of_floor,
+        "times_faster_than": {name: row.times_faster_than(name) for name in row.others()},
+    }
+    record = asdict(row) | derived
+    for error in record["errors"]:
+        error["error"] = error["error"] if math.isfinite(error["error"]) else str(error["error"])
+    return record
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _versions() -> dict[str, str]:
+    present = [name for name in _PACKAGES if importlib.util.find_spec(name.replace("-", "_")) is not None]
+    return {name: metadata.version(name) for name in present}
+
+
+def _commit() -> str | None:
+    """The commit of the checkout this file belongs to, with "+" where it has changes; None outside one."""
+    here = Path(__file__)
+    if not _git("ls-files", here.name):
+        return None
+    return (_git("rev-parse", "HEAD") or "") + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

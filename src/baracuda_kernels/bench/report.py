@@ -1,0 +1,115 @@
+"""Tables for people: on the terminal, and as Markdown from a recorded run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from baracuda_kernels.bench.engine import HostRow, Row
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
+
+_PEERS = {GIVEN: "PyTorch\ngiven mem.", COMPILED: "torch.\ncompile"}
+
+
+def console(stderr: bool = False) -> Console:
+    """As wide as the terminal; 100 columns where the output goes to a file."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else 100
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
+
+
+def times_faster(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.0f}×"
+
+
+def share(of_floor: float | None) -> str:
+    return "" if of_floor is None else f"{of_floor:.0%}"
+
+
+def table(title: str | None = None) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+
+
+def bench_tables(rows: list[Row]) -> Iterator[Table]:
+    """One table per op and kernel: floor and ours in ms, our share of the floor, how many times faster than each of the others."""
+    for (op, kernel), group in itertools.groupby(rows, key=lambda row: (row.op, row.kernel)):
+        yield _bench_table(f"{op} by {kernel or 'no kernel'}", list(group))
+
+
+def _bench_table(title: str, rows: list[Row]) -> Table:
+    others = list(dict.fromkeys(name for row in rows for name in row.others()))
+    result = table(title)
+    result.add_column("problem", overflow="fold")
+    for heading in ("MB", "copy floor\nms", "ours\nms", "share of\nfloor", *map(_heading, others)):
+        result.add_column(heading, justify="right")
+    for row in rows:
+        if row.ours is None or row.floor is None:
+            result.add_row(escape(row.problem), "", "", "WRONG" if row.wrong else "none", style="red")
+            continue
+        ratios = [times_faster(row.times_faster_than(name)) for name in others]
+        floor, ours = milliseconds(row.floor.median), milliseconds(row.ours.median)
+        result.add_row(escape(row.problem), f"{row.bytes / 1e6:.0f}", floor, ours, share(row.share_of_floor), *ratios)
+    return result
+
+
+def _heading(contender: str) -> str:
+    """Of a column that says how many times faster ours is; another kernel is called by its backend."""
+    name = _PEERS.get(contender, contender.partition(".")[0])
+    return f"vs {name}"
+
+
+def host_table(rows: list[HostRow]) -> Table:
+    contenders = list(dict.fromkeys(name for row in rows for name in row.times))
+    result = table("host time of one call on a small tensor, µs, the quickest sample")
+    for heading in ("op", "problem"):
+        result.add_column(heading, overflow="fold")
+    for name in contenders:
+        result.add_column(_PEERS.get(name, name.replace(", ", ",\n")), justify="right")
+    for row in rows:
+        times = (f"{row.times[name].minimum * 1e6:.1f}" if name in row.times else "" for name in contenders)
+        result.add_row(row.op, escape(row.problem), *times)
+    return result
+
+
+def remarks(rows: Iterable[Row]) -> list[str]:
+    """Every wrong kernel and every distinct note, a line each."""
+    rows = list(rows)
+    wrong = [f"WRONG {row.op}, {row.problem}: {kernel}: {error}" for row in rows for kernel, error in row.wrong.items()]
+    return wrong + list(dict.fromkeys(f"{row.op}: {note}" for row in rows for note in row.notes))
+
+
+def markdown(record: dict[str, Any]) -> str:
+    """A recorded run as Markdown tables. Taken from the record alone, so the same record gives the same text."""
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "baracuda-kernels")
+    lines = [f"Measured on {record['cpu']}, {record['cores']} cores, {record['date'][:10]}; {versions}.", ""]
+    names = {name for row in record["rows"] for name in row["times_faster_than"]}
+    peers = [name for name in (ALLOCATING, GIVEN, COMPILED, JAX) if name in names]
+    headings = ["op", "problem", "kernel", "copy floor, ms", "ours, ms", "share of the floor", *(f"vs {name}" for name in peers)]
+    lines += ["| " + " | ".join(headings) + " |", "|" + " --- |" * 3 + " ---: |" * (len(headings) - 3)]
+    for row in record["rows"]:
+        if row["share_of_floor"] is None:
+            continue
+        cells = [row["op"], row["problem"], f"`{row['kernel']}`", milliseconds(row["floor"]["median"])]
+        cells += [milliseconds(row["times"][row["kernel"]]["median"]), share(row["share_of_floor"])]
+        cells += [times_faster(row["times_faster_than"].get(name)) for name in peers]
+        lines.append("| " + " | ".join(cells) + " |")
+    if record["host"]:
+        contenders = list(dict.fromkeys(name for row in record["host"] for name in row["times"]))
+        lines += ["", "Host time of a call on a small tensor, in µs:", ""]
+        lines += ["| op | problem | " + " | ".join(contenders) + " |", "| --- | --- |" + " ---: |" * len(contenders)]
+        for row in record["host"]:
+            times = [f"{row['times'][name]['minimum'] * 1e6:.1f}" if name in row["times"] else "" for name in contenders]
+            lines.append("| " + " | ".join([row["op"], row["problem"], *times]) + " |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,42 @@
+"""How far a result may be from the float64 reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.descriptor import Descriptor, element_of
+from baracuda_kernels.core.element import ElementKind
+
+# Relative error of a whole output; the second number holds for the backward of attention or of a scan.
+_BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
+
+
+def error_bound(cases: Cases[Any], descriptor: Descriptor, element: ElementKind | None = None) -> float:
+    """The largest relative error allowed for an output of `element`, by default the problem's."""
+    element = element_of(descriptor) if element is None else element
+    if element is ElementKind.F64:
+        return 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1))
+    return _BOUNDS[element][cases.is_long_chain()]
+
+
+def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
+    """‖result − expected‖₂ / ‖expected‖₂. NaN and infinities must stand in the same places, or the error is infinite.
+
+    `floor` is a magnitude below which the expected norm is not trusted as a scale, for inputs that cancel.
+    """
+    import numpy
+
+    result, expected = numpy.asarray(result, numpy.float64), numpy.asarray(expected, numpy.float64)
+    finite = numpy.isfinite(expected)
+    same = numpy.array_equal(numpy.isnan(result), numpy.isnan(expected)) and numpy.array_equal(
+        result[numpy.isinf(expected)], expected[numpy.isinf(expected)]
+    )
+    if not same or not numpy.isfinite(result[finite]).all():
+        return math.inf
+    distance = float(numpy.linalg.norm((result - numpy.where(finite, expected, result))[finite]))
+    if distance == 0.0:
+        return 0.0
+    scale = max(float(numpy.linalg.norm(expected[finite])), floor)
+    return distance / scale if scale > 0.0 else math.inf

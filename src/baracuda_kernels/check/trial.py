@@ -1,0 +1,162 @@
+"""One problem, one kernel, one choice of layouts: run in guarded memory and compared with the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from baracuda_kernels.check.bounds import error_bound, relative_error
+from baracuda_kernels.check.memory import LAYOUTS, Placed
+from baracuda_kernels.core.args import Access, Operand
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.encoding import rounded
+from baracuda_kernels.core.layout import Layout
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.core.workspace import Workspace
+
+AnyPlan = Plan[Any, Any]
+
+
+class BrokenPromise(AssertionError):
+    """A kernel did what it promised not to do."""
+
+
+@dataclass
+class Trial:
+    """What came of it: the operands after the run, or the reasons why the kernel does not take these layouts."""
+
+    operands: dict[str, Placed]
+    errors: dict[str, float]
+    bounds: dict[str, float]
+    declined: tuple[Reason, ...] = ()
+
+    @property
+    def bits(self) -> dict[str, bytes]:
+        return {name: self.operands[name].raw.tobytes() for name in self.errors}
+
+
+def random_inputs(plan: type[AnyPlan], descriptor: Descriptor, rng: Any, with_optional: bool = True) -> dict[str, Any]:
+    """Inputs that are exact in their elements, as float64 arrays."""
+    special = plan.cases.inputs(descriptor, rng)
+    inputs = {}
+    for operand in plan.args_type.OPERANDS:
+        if operand.access is Access.READ and is_given(operand, descriptor, with_optional):
+            values = special.get(operand.name)
+            if values is None:
+                values = rng.standard_normal(operand.shapes(descriptor)[0])
+            inputs[operand.name] = rounded(values, operand.element(descriptor))
+    return inputs
+
+
+def is_given(operand: Operand, descriptor: Descriptor, with_optional: bool) -> bool:
+    presence = operand.presence(descriptor)
+    return with_optional if presence is None else presence
+
+
+def _fits(operand: Operand, shape: tuple[int, ...], element: ElementKind, layout: str, plan: AnyPlan) -> bool:
+    """Whether the op allows this layout for this operand."""
+    stride, _ = LAYOUTS[layout](shape)
+    laid = Layout.of(element, shape, stride, plan.device)
+    return not (operand.writes and laid.overlaps_itself) and not list(operand.reasons_against(plan.descriptor, laid, plan.device))
+
+
+def run_trial(
+    plan: AnyPlan,
+    inputs: dict[str, Any],
+    layout: str | dict[str, str] = "contiguous",
+    in_place: tuple[str, str] | None = None,
+    cancellation: float = 0.0,
+) -> Trial:
+    """Runs `plan` on `inputs`; a layout an operand cannot have becomes contiguous for that operand.
+
+    `in_place` names an output and the input it is to be; `cancellation` is a fraction of the largest input's norm below which
+    an output's norm is no scale for its error. Raises `BrokenPromise` for anything that must not happen.
+    """
+    descriptor = plan.descriptor
+    operands: dict[str, Placed] = {}
+    logical = dict(inputs)
+    if any("broadcast" in name for name in ([layout] if isinstance(layout, str) else layout.values())):
+        cancellation = max(cancellation, 0.01)  # an input that is constant along a sum often cancels
+    for operand in plan.args_type.OPERANDS:
+        if operand.access is Access.READ and operand.name not in inputs:
+            continue
+        if operand.access is not Access.READ and operand.presence(descriptor) is False:
+            continue
+        values = inputs.get(operand.name)
+        shape = operand.shapes(descriptor)[0] if values is None else values.shape
+        element = operand.element(descriptor)
+        wanted = layout if isinstance(layout, str) else layout.get(operand.name, "contiguous")
+        used = wanted if _fits(operand, shape, element, wanted, plan) else "contiguous"
+        placed = operands[operand.name] = Placed(shape, element, used, values)
+        if values is not None:
+            logical[operand.name] = placed.values  # a broadcast view holds fewer numbers than were given
+    if in_place is not None:
+        operands[in_place[0]] = operands[in_place[1]]
+    args = plan.args_type(**{o.name: operands[o.name].view(o.view) for o in plan.args_type.OPERANDS if o.name in operands})
+    verdict = plan.can_implement(args)
+    if not verdict:
+        return Trial(operands, {}, {}, verdict.reasons)
+    _run_guarded(plan, args)
+    errors, bounds = _errors(plan, operands, logical, cancellation)
+    _check_memory(plan, operands, in_place)
+    for name, error in errors.items():
+        if not error <= bounds[name]:
+            raise BrokenPromise(f"{plan}: {name} has a relative error of {error:.3g}, allowed is {bounds[name]:.3g}; layout {layout}")
+    return Trial(operands, errors, bounds)
+
+
+def _run_guarded(plan: AnyPlan, args: Any) -> None:
+    stream = Stream.cpu()
+    if not plan.workspace_size:
+        plan.run(stream, Workspace.none(), args)
+        return
+    lent = Placed((plan.workspace_size,), ElementKind.U8, "contiguous")
+    view = lent.view()
+    # Guards are a multiple of the alignment away from the start of NumPy's own aligned memory.
+    assert isinstance(view, TensorMut)
+    plan.run(stream, Workspace(view), args)
+    if not lent.is_untouched_outside():
+        raise BrokenPromise(f"{plan}: wrote outside its workspace of {plan.workspace_size} bytes")
+
+
+def _errors(
+    plan: AnyPlan, operands: dict[str, Placed], inputs: dict[str, Any], cancellation: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Of each output, its relative error and what is allowed."""
+    expected = plan.reference(plan.descriptor, **inputs)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    outputs = [name for name in plan.outputs() if name in operands]
+    floor = cancellation * max((float(numpy.linalg.norm(v[numpy.isfinite(v)])) for v in inputs.values() if v.size), default=0.0)
+    errors, bounds = {}, {}
+    for name, value in zip(outputs, (value for value in expected if value is not None), strict=True):
+        errors[name] = relative_error(operands[name].values, value, floor)
+        element = operands[name].element
+        # Where even the rounded reference is far off (f16 below its normal range), no kernel can do better than that.
+        unavoidable = relative_error(rounded(value, element), value, floor)
+        bounds[name] = max(error_bound(plan.cases, plan.descriptor, element), 1.25 * unavoidable)
+    return errors, bounds
+
+
+def _check_memory(plan: AnyPlan, operands: dict[str, Placed], in_place: tuple[str, str] | None) -> None:
+    for operand in plan.args_type.OPERANDS:
+        placed = operands.get(operand.name)
+        if placed is None or (in_place is not None and operand.name == in_place[1]):
+            continue
+        if operand.writes and not placed.is_untouched_outside():
+            raise BrokenPromise(f"{plan}: wrote outside {operand.name}")
+        if not operand.writes and not placed.is_untouched():
+            raise BrokenPromise(f"{plan}: wrote its input {operand.name}")
+
+
+def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
+    """A different layout for each operand, drawn at random."""
+    return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
+
+
+__all__ = ["BrokenPromise", "Trial", "TensorRef", "mixed_layouts", "random_inputs", "run_trial"]

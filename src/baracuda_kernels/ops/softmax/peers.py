@@ -1,0 +1,49 @@
+"""What the softmax family is timed beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, Call, compiled, jitted
+from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
+
+
+def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    x, y, axis = operands["x"], operands["y"], descriptor.softmax_axis
+    name = "softmax" if descriptor.kind is SoftmaxKind.SOFTMAX else "log_softmax"
+    function = getattr(torch, name)
+    yield ALLOCATING, lambda: function(x, axis)
+    yield GIVEN, lambda: function(x, axis, out=y)
+    yield COMPILED, compiled(lambda x: function(x, axis), y, x)
+    yield JAX, jitted(lambda jax: lambda x: getattr(jax.nn, name)(x, axis), x)
+
+
+def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    dy, y, dx, axis = operands["dy"], operands["y"], operands["dx"], descriptor.softmax_axis
+    if descriptor.kind is SoftmaxKind.SOFTMAX:
+        function, output = torch._softmax_backward_data, {"grad_input": dx}
+    else:
+        function, output = torch._log_softmax_backward_data, {"out": dx}
+    yield ALLOCATING, lambda: function(dy, y, axis, dy.dtype)
+    yield GIVEN, lambda: function(dy, y, axis, dy.dtype, **output)
+    yield COMPILED, compiled(lambda dy, y: function(dy, y, axis, dy.dtype), dx, dy, y)
+    yield JAX, jitted(lambda jax: _jax_gradient(jax, descriptor), dy, y)
+
+
+def _jax_gradient(jax: Any, descriptor: SoftmaxDescriptor) -> Any:
+    """The formulas, halves widened to f32 and rounded once."""
+    axis = descriptor.softmax_axis
+
+    def gradient(dy: Any, y: Any) -> Any:
+        wide = jax.numpy.promote_types(dy.dtype, "float32")
+        dy, y, narrow = dy.astype(wide), y.astype(wide), dy.dtype
+        if descriptor.kind is SoftmaxKind.SOFTMAX:
+            return (y * (dy - (y * dy).sum(axis, keepdims=True))).astype(narrow)
+        return (dy - jax.numpy.exp(y) * dy.sum(axis, keepdims=True)).astype(narrow)
+
+    return gradient

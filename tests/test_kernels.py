@@ -1,0 +1,64 @@
+"""Every kernel, forced, over elements × problems × layouts, in guarded memory, against the float64 reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+import pytest
+from conftest import KERNELS, PLANS
+
+import baracuda_kernels as bk
+from baracuda_kernels.check.memory import LAYOUTS
+from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
+
+FEW_LAYOUTS = ("contiguous", "gaps")
+SMALL = 20_000  # elements up to which every layout is tried
+
+
+def _cases() -> list[Any]:
+    return [
+        pytest.param(op, kernel.name, descriptor, id=f"{kernel.name}-{descriptor}")
+        for op, kernel in KERNELS
+        for element in kernel.elements
+        for descriptor in PLANS[op].cases.corners(element)
+    ]
+
+
+def _elements(descriptor: Any, plan: Any) -> int:
+    return max(math.prod(operand.shapes(descriptor)[0]) for operand in plan.args_type.OPERANDS)
+
+
+reached: set[tuple[str, bk.ElementKind]] = set()
+
+
+@pytest.mark.parametrize(("op", "kernel", "descriptor"), _cases())
+def test_result(op: str, kernel: str, descriptor: Any, rng: numpy.random.Generator) -> None:
+    plan_type = PLANS[op]
+    try:
+        plan = plan_type.force(kernel, bk.Stream.cpu(), descriptor)
+    except bk.Unsupported as refusal:
+        assert refusal.candidates[kernel], "a refusal names its reasons"
+        return
+    inputs = random_inputs(plan_type, descriptor, rng)
+    layouts = tuple(LAYOUTS) if _elements(descriptor, plan_type) <= SMALL else FEW_LAYOUTS
+    for layout in (*layouts, *(mixed_layouts(plan_type, rng) for _ in range(2))):
+        trial = run_trial(plan, inputs, layout)
+        assert trial.errors or trial.declined
+        if trial.errors:
+            reached.add((kernel, descriptor.element))
+        else:
+            assert all(reason.code is bk.ReasonCode.LAYOUT for reason in trial.declined), trial.declined
+    for operand in plan_type.args_type.OPERANDS:
+        for partner in operand.may_be:
+            assert run_trial(plan, inputs, in_place=(operand.name, partner)).errors
+            run_trial(plan, inputs, "gaps", in_place=(operand.name, partner))
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=[kernel.name for _, kernel in KERNELS])
+def test_every_kernel_was_reached(op: str, kernel: Any) -> None:
+    """Runs after the tests above: a kernel that none of them launched, in each of its elements, fails the suite."""
+    if not reached:
+        pytest.skip("needs test_result in the same run")
+    assert {element for name, element in reached if name == kernel.name} == set(kernel.elements)
