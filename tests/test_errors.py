@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import PLANS
-from toy import ToyArgs, ToyDescriptor, ToyPlan
 
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import Placed
 from baracuda_kernels.check.trial import random_inputs
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Severity
+
+from conftest import PLANS
+from toy import ToyArgs, ToyDescriptor, ToyPlan
 
 OPS = {**PLANS, "toy": ToyPlan}
 OPERANDS = [(op, operand.name) for op, plan in OPS.items() for operand in plan.args_type.OPERANDS]

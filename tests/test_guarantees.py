@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import KERNEL_IDS, KERNELS, PLANS
 
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.sku import MathPrecision
+
+from conftest import KERNEL_IDS, KERNELS, PLANS
 
 
 def _plans(op: str, kernel: Any) -> list[Any]:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import KERNELS, PLANS
 
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
+
+from conftest import KERNELS, PLANS
 
 FEW_LAYOUTS = ("contiguous", "gaps")
 SMALL = 20_000  # elements up to which every layout is tried

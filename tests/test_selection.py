@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import PLANS
-from toy import ToyDescriptor, ToyPlan
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import kernel as kernel_module
 from baracuda_kernels.core import race
+
+from conftest import PLANS
+from toy import ToyDescriptor, ToyPlan
 
 CPU = bk.Stream.cpu()
 PROBLEM = ToyDescriptor((5, 8), True, bk.ElementKind.F32)
@@ -88,7 +89,14 @@ def test_determinism_and_batch_invariance() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"effort": 3}, {"determinism": "sometimes"}, {"batch_invariant": 1}, {"max_workspace_bytes": -1}, {"max_workspace_bytes": True}]
+    "wrong",
+    [
+        {"effort": 3},
+        {"determinism": "sometimes"},
+        {"batch_invariant": 1},
+        {"max_workspace_bytes": -1},
+        {"max_workspace_bytes": True},
+    ],
 )
 def test_nonsense_preferences(wrong: Any) -> None:
     with pytest.raises(bk.InvalidProblem, match=next(iter(wrong))):
@@ -119,7 +127,9 @@ def test_measure_takes_the_fastest_and_remembers(monkeypatch: Any) -> None:
 def test_measure_runs_for_real(op: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.005)
     plan_type = PLANS[op]
-    descriptor = next(d for d in plan_type.cases.corners(bk.ElementKind.BF16) if all(o.size(d) for o in plan_type.args_type.OPERANDS))
+    descriptor = next(
+        d for d in plan_type.cases.corners(bk.ElementKind.BF16) if all(o.size(d) for o in plan_type.args_type.OPERANDS)
+    )
     plan = plan_type.select(CPU, descriptor, bk.PlanPreference(effort=bk.Effort.MEASURE))
     assert all(reasons for reasons in plan.rejected.values())
     assert plan.sku.name not in plan.rejected
@@ -172,7 +182,9 @@ def test_a_backend_that_is_not_installed_is_a_reason(monkeypatch: Any) -> None:
         ({"kind": bk.SoftmaxKind.SPARSEMAX}, bk.Unsupported, "SPARSEMAX"),
     ],
 )
-@pytest.mark.parametrize("direction", [(bk.SoftmaxDescriptor, bk.SoftmaxPlan), (bk.SoftmaxBackwardDescriptor, bk.SoftmaxBackwardPlan)])
+@pytest.mark.parametrize(
+    "direction", [(bk.SoftmaxDescriptor, bk.SoftmaxPlan), (bk.SoftmaxBackwardDescriptor, bk.SoftmaxBackwardPlan)]
+)
 def test_softmax_problems_that_are_refused(direction: Any, changed: Any, error: Any, match: str) -> None:
     descriptor, plan = direction
     with pytest.raises(error, match=match):

@@ -158,6 +158,16 @@ def test_self_overlap(shape: Any, stride: Any, overlaps: bool) -> None:
     assert Layout.of(bk.ElementKind.F32, shape, stride, bk.Device.cpu()).overlaps_itself is overlaps
 
 
+def test_an_axis_whose_positions_share_a_slot() -> None:
+    repeated = torch.zeros(2, 1, 3).expand(2, 4, 3)
+    with pytest.raises(bk.InvalidProblem, match="overlaps itself"):
+        bk.TensorMut.of(repeated)
+    assert bk.TensorMut.of(repeated, shared_axes=(1,)).stride == (3, 0, 1)
+    with pytest.raises(bk.InvalidProblem, match="overlaps itself"):
+        bk.TensorMut.of(repeated, shared_axes=(0,))
+    assert bk.TensorMut.strided(numpy.zeros(6, "f4"), (2, 4, 3), (3, 0, 1), shared_axes=(1,)).shape == (2, 4, 3)
+
+
 def test_overlap_is_exact() -> None:
     """Interleaved slices of one buffer share no element, and so are no alias: packed gradients are written this way."""
     even = Layout.of(bk.ElementKind.F32, (8,), (2,), bk.Device.cpu())
@@ -231,7 +241,9 @@ def test_strides_past_two_to_the_31(axis: int, element: bk.ElementKind, rng: num
     near = numpy.zeros(shape[0] * shape[1] * element.size, numpy.uint8)
     y = bk.TensorMut.strided(near, shape, row_major(shape), element=element)
     plan.run(bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=y))
-    plan.run(bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=bk.TensorMut.strided(buffer, shape, stride, element=element)))
+    plan.run(
+        bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=bk.TensorMut.strided(buffer, shape, stride, element=element))
+    )
     wanted = plan.reference(descriptor, x=decode(encode(values, element), element).reshape(shape))
     result = decode(near, element).reshape(shape)
     assert numpy.allclose(result, wanted, rtol=1e-2 if element is bk.ElementKind.BF16 else 1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,7 +152,22 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
     }
     contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
-    return HostRow(op, describe(descriptor), chosen.kernel.name, interleaved(contenders, settings.rounds * 5))
+    with _one_torch_thread():
+        times = interleaved(contenders, settings.rounds * 5)
+    return HostRow(op, describe(descriptor), chosen.kernel.name, times)
+
+
+@contextlib.contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Waking a second thread for 32 numbers would be held against PyTorch, and on a busy machine takes milliseconds."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _workspace(plan: Plan[Any, Any]) -> Workspace:

@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from baracuda_kernels.bench.engine import HostRow, Row
+from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, HostRow, Row
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
 
-_PEERS = {GIVEN: "PyTorch\ngiven mem.", COMPILED: "torch.\ncompile"}
+_HEADINGS = {
+    GIVEN: "PyTorch\ngiven", COMPILED: "torch.\ncompile", ARGS_ONCE: "plan.run", ARGS_EACH_CALL: "plan.run\nnew args"
+}  # fmt: skip
 
 
 def console(stderr: bool = False) -> Console:
@@ -39,44 +41,44 @@ def share(of_floor: float | None) -> str:
 
 
 def table(title: str | None = None) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
 
 
 def bench_tables(rows: list[Row]) -> Iterator[Table]:
     """One table per op and kernel: floor and ours in ms, our share of the floor, how many times faster than each of the others."""
     for (op, kernel), group in itertools.groupby(rows, key=lambda row: (row.op, row.kernel)):
-        yield _bench_table(f"{op} by {kernel or 'no kernel'}", list(group))
+        title = f"{op} by {kernel or 'no kernel'}: copy floor and ours in ms, our share of the floor, times faster than"
+        yield _bench_table(title, list(group))
 
 
 def _bench_table(title: str, rows: list[Row]) -> Table:
     others = list(dict.fromkeys(name for row in rows for name in row.others()))
     result = table(title)
     result.add_column("problem", overflow="fold")
-    for heading in ("MB", "copy floor\nms", "ours\nms", "share of\nfloor", *map(_heading, others)):
+    for heading in ("floor", "ours", "share", *map(_heading, others)):
         result.add_column(heading, justify="right")
     for row in rows:
         if row.ours is None or row.floor is None:
-            result.add_row(escape(row.problem), "", "", "WRONG" if row.wrong else "none", style="red")
+            result.add_row(escape(row.problem), "", "WRONG" if row.wrong else "none", style="red")
             continue
         ratios = [times_faster(row.times_faster_than(name)) for name in others]
         floor, ours = milliseconds(row.floor.median), milliseconds(row.ours.median)
-        result.add_row(escape(row.problem), f"{row.bytes / 1e6:.0f}", floor, ours, share(row.share_of_floor), *ratios)
+        result.add_row(escape(row.problem), floor, ours, share(row.share_of_floor), *ratios)
     return result
 
 
 def _heading(contender: str) -> str:
-    """Of a column that says how many times faster ours is; another kernel is called by its backend."""
-    name = _PEERS.get(contender, contender.partition(".")[0])
-    return f"vs {name}"
+    """A short name for a column; another kernel is called by its backend."""
+    return _HEADINGS.get(contender, contender.partition(".")[0])
 
 
 def host_table(rows: list[HostRow]) -> Table:
     contenders = list(dict.fromkeys(name for row in rows for name in row.times))
-    result = table("host time of one call on a small tensor, µs, the quickest sample")
+    result = table("host time of one call on a small tensor: µs, the quickest sample, PyTorch on one thread")
     for heading in ("op", "problem"):
         result.add_column(heading, overflow="fold")
     for name in contenders:
-        result.add_column(_PEERS.get(name, name.replace(", ", ",\n")), justify="right")
+        result.add_column(_HEADINGS.get(name, name), justify="right")
     for row in rows:
         times = (f"{row.times[name].minimum * 1e6:.1f}" if name in row.times else "" for name in contenders)
         result.add_row(row.op, escape(row.problem), *times)
@@ -107,7 +109,7 @@ def markdown(record: dict[str, Any]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     if record["host"]:
         contenders = list(dict.fromkeys(name for row in record["host"] for name in row["times"]))
-        lines += ["", "Host time of a call on a small tensor, in µs:", ""]
+        lines += ["", "Host time of one call on a small tensor, in µs, the quickest sample, PyTorch on one thread:", ""]
         lines += ["| op | problem | " + " | ".join(contenders) + " |", "| --- | --- |" + " ---: |" * len(contenders)]
         for row in record["host"]:
             times = [f"{row['times'][name]['minimum'] * 1e6:.1f}" if name in row["times"] else "" for name in contenders]

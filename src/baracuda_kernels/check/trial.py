@@ -107,7 +107,9 @@ def run_trial(
     _check_memory(plan, operands, in_place)
     for name, error in errors.items():
         if not error <= bounds[name]:
-            raise BrokenPromise(f"{plan}: {name} has a relative error of {error:.3g}, allowed is {bounds[name]:.3g}; layout {layout}")
+            raise BrokenPromise(
+                f"{plan}: {name} has a relative error of {error:.3g}, allowed is {bounds[name]:.3g}; layout {layout}"
+            )
     return Trial(operands, errors, bounds)
 
 
@@ -159,4 +161,4 @@ def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
     return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
 
 
-__all__ = ["BrokenPromise", "Trial", "TensorRef", "mixed_layouts", "random_inputs", "run_trial"]
+__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial"]

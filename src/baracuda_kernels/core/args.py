@@ -19,7 +19,7 @@ from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 
-__all__ = ["Access", "Args", "LayoutRule", "Operand", "read", "scratch", "unit_last_axis", "write"]
+__all__ = ["Access", "Args", "LayoutRule", "Operand", "contiguous", "read", "scratch", "unit_last_axis", "write"]
 
 LayoutRule = Callable[[str, Layout], Iterator[Reason]]
 
@@ -42,6 +42,7 @@ class Operand:
     present_rule: str | bool
     layout_rule: LayoutRule | None
     may_be: tuple[str, ...]
+    shared_axes: tuple[int, ...]
 
     @property
     def writes(self) -> bool:
@@ -99,9 +100,18 @@ class Operand:
             yield from self.layout_rule(self.name, layout)
 
 
-def _declare(access: Access, shape: str | tuple[str, ...], doc: str, *, element: str | ElementKind = "element",
-             present: str | bool = True, layout: LayoutRule | None = None, may_be: tuple[str, ...] = ()) -> Any:  # fmt: skip
-    return Operand("", access, doc, shape, element, present, layout, may_be)
+def _declare(
+    access: Access,
+    shape: str | tuple[str, ...],
+    doc: str,
+    *,
+    element: str | ElementKind = "element",
+    present: str | bool = True,
+    layout: LayoutRule | None = None,
+    may_be: tuple[str, ...] = (),
+    shared_axes: tuple[int, ...] = (),
+) -> Any:
+    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes)
 
 
 def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
@@ -111,7 +121,8 @@ def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
 
 
 def write(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
-    """An output: every element is written. `may_be` names the inputs it may be, exactly, to work in place."""
+    """An output: every element is written. `may_be` names the inputs it may be, exactly, to work in place; along `shared_axes` it
+    may have stride 0, and all positions then share one slot."""
     return _declare(Access.WRITE, shape, doc, **rules)
 
 
@@ -126,11 +137,21 @@ def unit_last_axis(name: str, layout: Layout) -> Iterator[Reason]:
         yield Reason(ReasonCode.STRIDE, name, f"stride {layout.stride[-1]} on the last axis", "stride 1")
 
 
+def contiguous(name: str, layout: Layout) -> Iterator[Reason]:
+    """Row-major without gaps: anything else is sensible, but not served."""
+    if not layout.is_contiguous:
+        yield Reason(ReasonCode.LAYOUT, name, f"shape {layout.shape} with stride {layout.stride}", "a contiguous array")
+
+
+def _nth_operand(position: int) -> Callable[[Args], TensorRef | None]:
+    return lambda args: args.operands[position]
+
+
 class Args:
     """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
 
     OPERANDS: ClassVar[tuple[Operand, ...]] = ()
-    _WRAPPERS: ClassVar[tuple[tuple[str, type[TensorRef]], ...]] = ()
+    _WRAPPERS: ClassVar[tuple[tuple[str, type[TensorRef], tuple[int, ...]], ...]] = ()
 
     __slots__ = ("addresses", "layouts", "operands", "ready")
 
@@ -142,19 +163,19 @@ class Args:
     def __init_subclass__(cls) -> None:
         declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, Operand)]
         cls.OPERANDS = tuple(Operand(**(vars(value) | {"name": name})) for name, value in declared)
-        cls._WRAPPERS = tuple((operand.name, operand.view) for operand in cls.OPERANDS)
+        cls._WRAPPERS = tuple((operand.name, operand.view, operand.shared_axes) for operand in cls.OPERANDS)
         for position, operand in enumerate(cls.OPERANDS):
-            setattr(cls, operand.name, property(lambda self, at=position: self.operands[at], doc=operand.doc))
+            setattr(cls, operand.name, property(_nth_operand(position), doc=operand.doc))
 
     def __init__(self, **given: Any) -> None:
         operands: list[TensorRef | None] = []
         reasons: list[Reason] = []
-        for name, view in self._WRAPPERS:
+        for name, view, shared_axes in self._WRAPPERS:
             array = given.pop(name, None)
             if array is None:
                 operands.append(None)
             else:
-                against, operand = view.examine(array, name)
+                against, operand = view.examine(array, name, shared_axes)
                 operands.append(operand)
                 reasons += against
         for name in given:

@@ -41,7 +41,7 @@ class ElementKind(Enum):
         return kind
 
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
 
 _SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "bool": 1, "c64": 8, "c128": 16}

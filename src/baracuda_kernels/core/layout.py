@@ -29,6 +29,7 @@ class Layout:
     misalignment: int
     low: int  # the bytes addressed lie in [address + low, address + high)
     high: int
+    _self_overlap: bool | None
 
     @staticmethod
     def of(element: ElementKind, shape: Sequence[int], stride: Sequence[int], device: Device, misalignment: int = 0) -> Layout:
@@ -66,6 +67,14 @@ class Layout:
                     return False
                 expected *= extent
         return True
+
+    def without_shared(self, axes: Sequence[int]) -> Layout:
+        """The layout with those of `axes` that have stride 0 reduced to one position."""
+        shape = tuple(
+            1 if axis in axes and stride == 0 and extent else extent
+            for axis, (extent, stride) in enumerate(zip(self.shape, self.stride, strict=True))
+        )
+        return Layout.of(self.element, shape, self.stride, self.device, self.misalignment)
 
     @property
     def overlaps_itself(self) -> bool:
@@ -132,7 +141,8 @@ def may_share_memory(address: int, layout: Layout, other_address: int, other: La
 
     views = [_StridedBytes(a, view) for a, view in ((address, layout), (other_address, other))]
     try:
-        return bool(numpy.shares_memory(*(numpy.asarray(view) for view in views), max_work=100_000))
+        first, second = (numpy.asarray(view) for view in views)
+        return bool(numpy.shares_memory(first, second, max_work=100_000))  # type: ignore[arg-type] # its stub knows only -1 and 0
     except numpy.exceptions.TooHardError:
         return True
 

@@ -27,16 +27,23 @@ class TensorRef:
     data: Any
 
     @classmethod
-    def of(cls, array: Any) -> Self:
-        """Wraps an array of any DLPack framework without a copy."""
-        reasons, view = cls.examine(array, "array")
+    def of(cls, array: Any, *, shared_axes: Sequence[int] = ()) -> Self:
+        """Wraps an array of any DLPack framework without a copy. For `shared_axes` see `TensorMut`."""
+        reasons, view = cls.examine(array, "array", shared_axes)
         if view is None or reasons:
             raise rejection(cls.__name__, reasons)
         return view
 
     @classmethod
     def strided(
-        cls, buffer: Any, shape: Sequence[int], stride: Sequence[int], offset: int = 0, *, element: ElementKind | None = None
+        cls,
+        buffer: Any,
+        shape: Sequence[int],
+        stride: Sequence[int],
+        offset: int = 0,
+        *,
+        element: ElementKind | None = None,
+        shared_axes: Sequence[int] = (),
     ) -> Self:
         """Lays a view over a flat buffer; shape, stride and offset count elements. The view must lie within the buffer.
 
@@ -58,13 +65,13 @@ class TensorRef:
         if not reasons:
             view.address = flat.address + offset * whole.element.size
             view.layout = Layout.of(whole.element, shape, stride, whole.device, view.address % whole.element.size)
-            reasons += cls._reasons_against(view.layout, True, "view")
+            reasons += cls._reasons_against(view.layout, True, "view", shared_axes)
         if reasons:
             raise rejection(subject, reasons)
         return view
 
     @classmethod
-    def examine(cls, array: Any, where: str) -> tuple[list[Reason], Self | None]:
+    def examine(cls, array: Any, where: str, shared_axes: Sequence[int] = ()) -> tuple[list[Reason], Self | None]:
         """The view, or every reason why there is none."""
         if isinstance(array, TensorRef):
             if isinstance(array, cls):
@@ -77,11 +84,11 @@ class TensorRef:
             return [
                 Reason(ReasonCode.NOT_AN_ARRAY, where, f"{type(array).__name__} ({cause})", "an array of a DLPack framework")
             ], None
-        reasons = cls._reasons_against(view.layout, writable, where)
+        reasons = cls._reasons_against(view.layout, writable, where, shared_axes)
         return reasons, None if reasons else view
 
     @classmethod
-    def _reasons_against(cls, layout: Layout, writable: bool, where: str) -> list[Reason]:
+    def _reasons_against(cls, layout: Layout, writable: bool, where: str, shared_axes: Sequence[int]) -> list[Reason]:
         return []
 
     @property
@@ -105,16 +112,19 @@ class TensorRef:
 
 
 class TensorMut(TensorRef):
-    """A view to write: refuses read-only memory and a view in which two indices name the same element."""
+    """A view to write: refuses read-only memory and a view in which two indices name the same element.
+
+    The exception is an axis in `shared_axes`: with stride 0 there, all its positions share one slot, for ops that sum into it.
+    """
 
     __slots__ = ()
 
     @classmethod
-    def _reasons_against(cls, layout: Layout, writable: bool, where: str) -> list[Reason]:
+    def _reasons_against(cls, layout: Layout, writable: bool, where: str, shared_axes: Sequence[int]) -> list[Reason]:
         reasons = []
         if not writable:
             reasons.append(Reason(ReasonCode.READ_ONLY, where, "read-only memory", "memory that may be written"))
-        if layout.overlaps_itself:
+        if layout.overlaps_itself and layout.without_shared(shared_axes).overlaps_itself:
             got = f"shape {layout.shape} with stride {layout.stride}"
             reasons.append(Reason(ReasonCode.SELF_OVERLAP, where, got, "strides that give every element its own place"))
         return reasons

@@ -16,6 +16,7 @@ import it inside their body factories, so a process that finds its kernels on di
 """
 
 import operator
+import platform
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
+_ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 # For helpers of bodies: always inlined by LLVM, no reordering, no contraction.
@@ -355,7 +357,11 @@ def stream_store(typingctx, pointer, offset, step, value):
 
     def codegen(context, builder, signature, args):
         memory = _memory(context, builder, args[0], args[1], storage)
-        stored = builder.store(_narrow(builder, storage, args[3]), memory.address, align=min(64, LANES * memory.align))
+        raw = _narrow(builder, storage, args[3])
+        if isinstance(storage, Half) and _ON_X86:
+            # Hidden from LLVM, which would merge the narrowing into an ordinary store.
+            raw = builder.asm(ir.FunctionType(raw.type, [raw.type]), "", "=x,0", [raw], side_effect=False)
+        stored = builder.store(raw, memory.address, align=min(64, LANES * memory.align))
         stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
 
     return types.void(pointer, types.int64, types.int64, value), codegen

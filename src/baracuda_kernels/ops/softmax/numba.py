@@ -25,6 +25,8 @@ DONE, FIRST_ROW, ROWS, PARTS = 1, 2, 3, 4
 
 BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2}
 STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
+WIDEST = 64  # columns in a strip
+AHEAD = 12  # rows of a strip to ask for before they are read: the hardware does not follow such strides
 SPLIT_EXTENT = 1 << 17  # shorter rows are not worth splitting
 SPLIT_PARTS = 256  # segments in one split launch: 4 KB of partial results
 
@@ -42,6 +44,7 @@ class Formulas(NamedTuple):
 
     has_top: bool  # the row's maximum is needed
     keeps: bool  # the summed term is kept for the value
+    term: Callable  # a, top -> the summed term (forward)
     add: Callable  # accumulator, a, b, top -> accumulator
     scale: Callable  # the row's sum in f64 -> what every value needs
     value: Callable  # a, b, top, scale -> result
@@ -52,18 +55,23 @@ def _formulas(direction: str, kind: str, element: str) -> Formulas:
     from baracuda_kernels.lang.vmath import exp, exp_nonpositive
 
     real = widened(element)
+
+    @inline
+    def term(a, top):
+        return exp_nonpositive(a - top)
+
     formulas = {
         ("forward", "softmax"): (
             True,
             True,
-            lambda acc, a, b, top: acc + exp_nonpositive(a - top),
+            lambda acc, a, b, top: acc + term(a, top),
             lambda total: real(1.0 / total),
-            lambda a, b, top, scale: exp_nonpositive(a - top) * scale,
+            lambda a, b, top, scale: term(a, top) * scale,
         ),
         ("forward", "log_softmax"): (
             True,
             False,
-            lambda acc, a, b, top: acc + exp_nonpositive(a - top),
+            lambda acc, a, b, top: acc + term(a, top),
             lambda total: real(math.log(total)),
             lambda a, b, top, scale: (a - top) - scale,
         ),
@@ -83,7 +91,7 @@ def _formulas(direction: str, kind: str, element: str) -> Formulas:
         ),
     }
     has_top, keeps, *functions = formulas[direction, kind]
-    return Formulas(has_top, keeps, *(inline(function) for function in functions))
+    return Formulas(has_top, keeps, term, *(inline(function) for function in functions))
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------
@@ -104,7 +112,7 @@ def _row_parts(direction: str, element: str, formulas: Formulas, contiguous: boo
 
     real, inline = simd.widened(element), simd.inline
     load, load_part, store, store_part, stream_store = simd.CONTIGUOUS if contiguous else simd.STRIDED
-    add, value, minus_infinity = formulas.add, formulas.value, -math.inf
+    add, value, term, minus_infinity = formulas.add, formulas.value, formulas.term, -math.inf
     zero = real(0)
     forward = direction == "forward"
 
@@ -158,7 +166,7 @@ def _row_parts(direction: str, element: str, formulas: Formulas, contiguous: boo
         acc = simd.spread(zero)
         i = 0
         while i + LANES <= count:
-            v = add(simd.spread(zero), load(a, at + i * step, step), acc, top)
+            v = term(load(a, at + i * step, step), top)
             simd.store(kept, place + i, 1, v)
             acc = acc + v
             if contiguous:
@@ -166,7 +174,7 @@ def _row_parts(direction: str, element: str, formulas: Formulas, contiguous: boo
             i += LANES
         if i < count:
             rest = count - i
-            v = add(simd.spread(zero), load_part(a, at + i * step, step, rest), acc, top)
+            v = term(load_part(a, at + i * step, step, rest), top)
             simd.store(kept, place + i, 1, v)
             acc = simd.where(simd.first_lanes(rest), acc + v, acc)
         return float(simd.tree_sum(acc))
@@ -341,111 +349,145 @@ def _with_operands(core: Callable, direction: str, element: str) -> tuple[Callab
 # --- columns ---------------------------------------------------------------------------------------------------------------
 
 
-def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tuple]:
-    """Strips of columns; a strip that fits is read once, a longer one in tiles, once per pass."""
-    from baracuda_kernels.lang import columns, simd, tasks
+class ColumnParts(NamedTuple):
+    read: Callable
+    add_terms: Callable
+    end_block: Callable
+    write: Callable
+    write_stream: Callable
 
-    formulas, inline, int64, float64 = _formulas(direction, kind, element), simd.inline, simd.int64, simd.float64
-    add, value, scale_of, has_top, keeps = formulas.add, formulas.value, formulas.scale, formulas.has_top, formulas.keeps
-    real, room = simd.widened(element), _room(direction, element)
-    load, store = simd.load, simd.store
-    forward = direction == "forward"
-    operands = 2 if forward else 3
-    dims, zero, minus_infinity, square = STEPS + operands, real(0), real(-math.inf), LANES * LANES
-    widest, vectors_room = WIDEST, WIDEST // LANES * square
 
-    @inline
-    def raise_tops(tile, place, rows, tops, c):
-        top = load(tops, c * LANES, 1)
-        for i in range(rows):
-            top = simd.maximum(top, load(tile, place + i * LANES, 1))
-        store(tops, c * LANES, 1, top)
+def _column_parts(direction: str, element: str, formulas: Formulas) -> ColumnParts:
+    from baracuda_kernels.lang import columns, simd
+
+    forward, keeps, term, add, value = direction == "forward", formulas.keeps, formulas.term, formulas.add, formulas.value
+    inline, load, store, zero, square = simd.inline, simd.load, simd.store, simd.widened(element)(0), LANES * LANES
 
     @inline
-    def add_tile(tile_a, tile_b, place, rows, tops, c, acc):
-        top = load(tops, c * LANES, 1)
-        for i in range(rows):
-            at = place + i * LANES
+    def take(u, v, place, i, c, tile_a, tile_b, tops, acc):
+        store(tile_a, place, 1, u)
+        if forward:
+            store(tops, c * LANES, 1, simd.maximum(load(tops, c * LANES, 1), u))
+        else:
             slot = c * square + i % LANES * LANES
-            if keeps:
-                v = add(simd.spread(zero), load(tile_a, at, 1), top, top)
-                store(tile_a, at, 1, v)
-                store(acc, slot, 1, load(acc, slot, 1) + v)
-            else:
-                store(acc, slot, 1, add(load(acc, slot, 1), load(tile_a, at, 1), load(tile_b, at, 1), top))
+            store(tile_b, place, 1, v)
+            store(acc, slot, 1, add(load(acc, slot, 1), u, v, u))
 
     @inline
-    def end_block(acc, c, partial):
-        v = simd.to_f64(columns.fold(acc, c * square))
-        columns.clear(acc, c * square, LANES, zero)
-        store(partial, c * LANES, 1, load(partial, c * LANES, 1) + v)
+    def read(a, at_a, step_a, b, at_b, step_b, rows, width, pitch, tile_a, tile_b, tops, acc):
+        """The first pass over a tile: keeps it, and takes the maximum (forward) or the sum (backward)."""
+        full, rest = width // LANES, width % LANES
+        for i in range(rows):
+            from_a, from_b = at_a + i * step_a, at_b + i * step_b
+            for c in range(full):
+                lane = c * LANES
+                simd.prefetch(a, from_a + lane + AHEAD * step_a)
+                if not forward:
+                    simd.prefetch(b, from_b + lane + AHEAD * step_b)
+                u, v = load(a, from_a + lane, 1), load(b, from_b + lane, 1)
+                take(u, v, (c * pitch + i) * LANES, i, c, tile_a, tile_b, tops, acc)
+            if rest > 0:
+                lane = full * LANES
+                u, v = simd.load_part(a, from_a + lane, 1, rest), simd.load_part(b, from_b + lane, 1, rest)
+                take(u, v, (full * pitch + i) * LANES, i, full, tile_a, tile_b, tops, acc)
 
-    def scatterer(put):
+    @inline
+    def add_terms(tile, place, rows, top, acc, slot, a, ahead, step):
+        """The second pass (forward): adds the terms of sixteen columns; `a[ahead]` is where the next tile will be read."""
+        for i in range(rows):
+            at, here = place + i * LANES, slot + i % LANES * LANES
+            v = term(load(tile, at, 1), top)
+            simd.prefetch(a, ahead + i * step)
+            if keeps:
+                store(tile, at, 1, v)
+            store(acc, here, 1, load(acc, here, 1) + v)
+
+    @inline
+    def end_block(acc, slot, partial, lane):
+        block = simd.to_f64(columns.fold(acc, slot))
+        columns.clear(acc, slot, LANES, zero)
+        store(partial, lane, 1, load(partial, lane, 1) + block)
+
+    def writer(put):
         @inline
-        def scatter(tile_a, tile_b, pitch, y, at, step, rows, width, tops, scales, kept):
+        def write(tile_a, tile_b, pitch, y, at, step, rows, width, tops, scales, kept):
             for i in range(rows):
                 for c in range(columns.vectors(width)):
                     place, lane = (c * pitch + i) * LANES, c * LANES
                     u, top, scale = load(tile_a, place, 1), load(tops, lane, 1), load(scales, lane, 1)
-                    if kept:
-                        v = u * scale
-                    else:
-                        v = value(u, load(tile_b, place, 1), top, scale)
+                    v = u * scale if kept else value(u, load(tile_b, place, 1), top, scale)
                     if width - lane >= LANES:
                         put(y, at + i * step + lane, 1, v)
                     else:
                         simd.store_part(y, at + i * step + lane, 1, v, width - lane)
 
-        return scatter
+        return write
 
-    scatter, scatter_stream = scatterer(simd.store), scatterer(simd.stream_store)
+    return ColumnParts(read, add_terms, end_block, writer(simd.store), writer(simd.stream_store))
+
+
+def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tuple]:
+    """Strips of columns; a strip that fits is read once, a longer one in tiles, once per pass."""
+    from baracuda_kernels.lang import columns, simd, tasks
+
+    formulas, inline, int64, float64 = _formulas(direction, kind, element), simd.inline, simd.int64, simd.float64
+    read, add_terms, end_block, write, write_stream = _column_parts(direction, element, formulas)
+    forward, keeps, scale_of, operands = direction == "forward", formulas.keeps, formulas.scale, 2 if direction == "forward" else 3
+    real, room, load, store = simd.widened(element), _room(direction, element), simd.load, simd.store
+    dims, square, zero, minus_infinity = STEPS + operands, LANES * LANES, real(0), real(-math.inf)
+    widest, all_squares = WIDEST, WIDEST * LANES
+
+    @inline
+    def end_tile(last, extent, segment, vectors, acc, partial, totals):
+        if last % BLOCK == 0 or last == extent:
+            for c in range(vectors):
+                end_block(acc, c * square, partial, c * LANES)
+        if last % segment == 0 or last == extent:
+            for c in range(vectors):
+                store(totals, c * LANES, 1, load(totals, c * LANES, 1) + load(partial, c * LANES, 1))
+            columns.clear(partial, 0, vectors, 0.0)
 
     @inline
     def body(words, counter, a, b, y):
-        extent, segment, strip, width_all = words[EXTENT], words[SEGMENT], words[STRIP], words[COLUMNS]
+        extent, segment, strip, all_columns = words[EXTENT], words[SEGMENT], words[STRIP], words[COLUMNS]
         step_a, step_b, step_y = words[STEPS], words[STEPS + operands - 2], words[STEPS + operands - 1]
         stream = words[STREAM] != 0 and tasks.is_aligned(y)
         tile_a = tasks.scratch(real, room)
         tile_b = tile_a if forward else tasks.scratch(real, room)
-        acc = tasks.scratch(real, vectors_room)
-        tops, scales = tasks.scratch(real, widest), tasks.scratch(real, widest)
+        tops, scales, acc = tasks.scratch(real, widest), tasks.scratch(real, widest), tasks.scratch(real, all_squares)
         partial, totals = tasks.scratch(float64, widest), tasks.scratch(float64, widest)
         here = tasks.scratch(int64, operands)
-        strips, pitch = (width_all + strip - 1) // strip, min(room // strip, BLOCK)
+        strips, pitch = (all_columns + strip - 1) // strip, min(room // strip, BLOCK)
         single = extent <= pitch
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:
             for item in range(task * words[PER_TASK], min(words[ITEMS], (task + 1) * words[PER_TASK])):
+                tasks.locate(words, dims, operands, (item + 1) // strips, here)
+                following = here[0] + (item + 1) % strips * strip
                 tasks.locate(words, dims, operands, item // strips, here)
                 column = item % strips * strip
-                width = min(strip, width_all - column)
-                vectors = columns.vectors(width)
                 at_a, at_b, at_y = here[0] + column, here[operands - 2] + column, here[operands - 1] + column
+                width = min(strip, all_columns - column)
+                vectors = columns.vectors(width)
                 columns.clear(tops, 0, vectors, minus_infinity)
                 columns.clear(acc, 0, vectors * LANES, zero)
                 columns.clear(partial, 0, vectors, 0.0)
                 columns.clear(totals, 0, vectors, 0.0)
-                if has_top:
-                    for first in range(0, extent, pitch):
-                        rows = min(pitch, extent - first)
-                        columns.gather(a, at_a + first * step_a, step_a, tile_a, pitch, rows, width)
-                        for c in range(vectors):
-                            raise_tops(tile_a, c * pitch * LANES, rows, tops, c)
                 for first in range(0, extent, pitch):
                     rows = min(pitch, extent - first)
-                    if not (has_top and single):
-                        columns.gather(a, at_a + first * step_a, step_a, tile_a, pitch, rows, width)
-                        if not forward:
-                            columns.gather(b, at_b + first * step_b, step_b, tile_b, pitch, rows, width)
-                    last = first + rows
-                    for c in range(vectors):
-                        add_tile(tile_a, tile_b, c * pitch * LANES, rows, tops, c, acc)
-                        if last % BLOCK == 0 or last == extent:
-                            end_block(acc, c, partial)
-                    if last % segment == 0 or last == extent:
+                    from_a, from_b = at_a + first * step_a, at_b + first * step_b
+                    read(a, from_a, step_a, b, from_b, step_b, rows, width, pitch, tile_a, tile_b, tops, acc)
+                    if not forward:
+                        end_tile(first + rows, extent, segment, vectors, acc, partial, totals)
+                if forward:
+                    for first in range(0, extent, pitch):
+                        rows = min(pitch, extent - first)
+                        if not single:
+                            columns.gather(a, at_a + first * step_a, step_a, tile_a, pitch, rows, width)
                         for c in range(vectors):
-                            store(totals, c * LANES, 1, load(totals, c * LANES, 1) + load(partial, c * LANES, 1))
-                        columns.clear(partial, 0, vectors, 0.0)
+                            top, ahead = load(tops, c * LANES, 1), following + c * LANES
+                            add_terms(tile_a, c * pitch * LANES, rows, top, acc, c * square, a, ahead, step_a)
+                        end_tile(first + rows, extent, segment, vectors, acc, partial, totals)
                 for c in range(vectors * LANES):
                     scales[c] = scale_of(totals[c])
                 for first in range(0, extent, pitch):
@@ -456,17 +498,14 @@ def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tup
                             columns.gather(b, at_b + first * step_b, step_b, tile_b, pitch, rows, width)
                     at = at_y + first * step_y
                     if stream:
-                        scatter_stream(tile_a, tile_b, pitch, y, at, step_y, rows, width, tops, scales, keeps and single)
+                        write_stream(tile_a, tile_b, pitch, y, at, step_y, rows, width, tops, scales, keeps and single)
                     else:
-                        scatter(tile_a, tile_b, pitch, y, at, step_y, rows, width, tops, scales, keeps and single)
+                        write(tile_a, tile_b, pitch, y, at, step_y, rows, width, tops, scales, keeps and single)
             task = tasks.claim(counter, task)
         if stream:
             tasks.flush_streams()
 
     return _with_operands(body, direction, element)
-
-
-WIDEST = 64  # columns in a strip
 
 
 # --- launchers ---------------------------------------------------------------------------------------------------------------

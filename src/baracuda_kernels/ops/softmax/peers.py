@@ -25,10 +25,9 @@ def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) ->
     import torch
 
     dy, y, dx, axis = operands["dy"], operands["y"], operands["dx"], descriptor.softmax_axis
-    if descriptor.kind is SoftmaxKind.SOFTMAX:
-        function, output = torch._softmax_backward_data, {"grad_input": dx}
-    else:
-        function, output = torch._log_softmax_backward_data, {"out": dx}
+    is_softmax = descriptor.kind is SoftmaxKind.SOFTMAX
+    function: Any = torch._softmax_backward_data if is_softmax else torch._log_softmax_backward_data
+    output = {"grad_input" if is_softmax else "out": dx}
     yield ALLOCATING, lambda: function(dy, y, axis, dy.dtype)
     yield GIVEN, lambda: function(dy, y, axis, dy.dtype, **output)
     yield COMPILED, compiled(lambda dy, y: function(dy, y, axis, dy.dtype), dx, dy, y)

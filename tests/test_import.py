@@ -1,0 +1,73 @@
+"""What importing costs and needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import baracuda_kernels as bk
+
+
+def _python(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_import_loads_no_backend() -> None:
+    program = """
+import sys, baracuda_kernels as bk
+bk.SoftmaxPlan, bk.Stream.cpu(), bk.PlanPreference()
+bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
+print([name for name in ("torch", "numba", "llvmlite", "triton", "jax", "numpy", "rich") if name in sys.modules])
+"""
+    assert _python(program) == "[]"
+
+
+def test_import_is_quick() -> None:
+    program = """
+import time; start = time.process_time()
+import baracuda_kernels as bk
+for name in bk.__all__: getattr(bk, name)
+print(time.process_time() - start)
+"""
+    assert float(_python(program)) < 0.3
+
+
+def test_every_public_name_is_there() -> None:
+    for name in bk.__all__:
+        assert getattr(bk, name) is not None
+    assert set(bk.__all__) <= set(dir(bk))
+
+
+BLOCKED = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+import importlib.util
+whole = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in {blocked} else whole(name, package)
+import numpy
+import baracuda_kernels as bk
+descriptor = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
+try:
+    plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), descriptor)
+    x, y = numpy.ones((4, 8), "f4"), numpy.zeros((4, 8), "f4")
+    plan.run(bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=y))
+    print(plan.sku.name, float(y[0, 0]))
+except bk.Unsupported as error:
+    print(sorted(reason.code.name for reason in error.reasons))
+"""
+
+
+def test_without_numba_pytorch_serves() -> None:
+    assert _python(BLOCKED.format(blocked={"numba", "llvmlite"})) == "aten.softmax 0.125"
+
+
+def test_without_torch_numba_serves() -> None:
+    assert _python(BLOCKED.format(blocked={"torch"})) == "numba.softmax 0.125"
+
+
+def test_without_either_there_are_reasons() -> None:
+    assert _python(BLOCKED.format(blocked={"numba", "llvmlite", "torch"})) == "['BACKEND_MISSING', 'BACKEND_MISSING']"

@@ -1,0 +1,204 @@
+"""Launching: in any thread, on the same args again, without allocating, with special numbers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+import baracuda_kernels as bk
+from baracuda_kernels.check.bounds import relative_error
+from baracuda_kernels.check.trial import random_inputs, run_trial
+from baracuda_kernels.core import plan as plan_module
+from baracuda_kernels.core.encoding import rounded
+
+from conftest import KERNEL_IDS, KERNELS, PLANS
+
+CPU, NONE = bk.Stream.cpu(), bk.Workspace.none()
+BOTH = (bk.SoftmaxKind.SOFTMAX, bk.SoftmaxKind.LOG_SOFTMAX)
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+def test_one_plan_in_many_threads(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
+    """Eight threads share each plan, each with operands of its own, small and large at once."""
+    for number, descriptor in enumerate(PLANS[op].cases.corners(bk.ElementKind.F32)):
+        if number % 4 or list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
+            continue
+        plan = PLANS[op].force(kernel.name, CPU, descriptor)
+        inputs = [random_inputs(PLANS[op], descriptor, rng) for _ in range(8)]
+        alone = [run_trial(plan, each).bits for each in inputs]
+        start = threading.Barrier(8)
+
+        def repeat(each: dict[str, Any], plan: Any = plan, start: Any = start) -> list[Any]:
+            start.wait()
+            return [run_trial(plan, each).bits for _ in range(3)]
+
+        with ThreadPoolExecutor(8) as pool:
+            for bits, expected in zip(pool.map(repeat, inputs), alone, strict=True):
+                assert bits == [expected] * 3
+
+
+def test_large_problems_from_many_threads_at_once(rng: numpy.random.Generator) -> None:
+    """Problems that each want all threads: helpers are shared, nobody waits for ever, nothing is mixed up."""
+    descriptor = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (2048, 1024), 1, bk.ElementKind.F32)
+    plan = bk.SoftmaxPlan.select(CPU, descriptor)
+    inputs = [torch.from_numpy(rng.standard_normal((2048, 1024), dtype=numpy.float32)) for _ in range(6)]
+    outputs = [torch.full_like(x, torch.nan) for x in inputs]
+    expected = [torch.empty_like(x) for x in inputs]
+    for x, y in zip(inputs, expected, strict=True):
+        plan.run(CPU, NONE, bk.SoftmaxArgs(x=x, y=y))
+
+    def work(pair: Any) -> None:
+        for _ in range(5):
+            plan.run(CPU, NONE, bk.SoftmaxArgs(x=pair[0], y=pair[1]))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, zip(inputs, outputs, strict=True)))
+    for y, wanted in zip(outputs, expected, strict=True):
+        assert torch.equal(y, wanted)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
+def test_a_forked_child_has_helpers_of_its_own() -> None:
+    descriptor = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (2048, 1024), 1, bk.ElementKind.F32)
+    plan = bk.SoftmaxPlan.select(CPU, descriptor)
+    x, y = numpy.ones((2048, 1024), numpy.float32), numpy.zeros((2048, 1024), numpy.float32)
+    plan.run(CPU, NONE, bk.SoftmaxArgs(x=x, y=y))
+    child = os.fork()
+    if child == 0:
+        y[...] = 0
+        plan.run(CPU, NONE, bk.SoftmaxArgs(x=x, y=y))
+        os._exit(0 if numpy.allclose(y, 1 / 1024) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any) -> None:
+    """Host memory that Python or NumPy hand out during `run` stays within a few KB, and PyTorch's allocator is not asked."""
+    for descriptor in PLANS[op].cases.corners(bk.ElementKind.BF16):
+        if list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
+            continue
+        plan = PLANS[op].force(kernel.name, CPU, descriptor)
+        tensors = {
+            operand.name: torch.zeros(operand.shapes(descriptor)[0], dtype=torch.bfloat16)
+            for operand in PLANS[op].args_type.OPERANDS
+            if operand.presence(descriptor) is not False
+        }
+        args = PLANS[op].args_type(**tensors)
+        plan.run(CPU, NONE, args)
+        gc.collect()
+        tracemalloc.start()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            plan.run(CPU, NONE, args)
+            peak = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.stop()
+        assert peak < 16_384, (plan, peak)
+        grabbed = sum(max(event.cpu_memory_usage, 0) for event in profile.key_averages())
+        assert grabbed <= 4096, (plan, grabbed)
+
+
+def test_args_can_be_used_again_and_by_another_plan() -> None:
+    x, y = torch.randn(4, 8), torch.empty(4, 8)
+    args = bk.SoftmaxArgs(x=x, y=y)
+    plans = [
+        bk.SoftmaxPlan.select(CPU, bk.SoftmaxDescriptor(kind, (4, 8), axis, bk.ElementKind.F32)) for kind in BOTH for axis in (0, 1)
+    ]
+    for _ in range(2):
+        for plan in plans:
+            plan.run(CPU, NONE, args)
+            reference = torch.softmax if plan.descriptor.kind is bk.SoftmaxKind.SOFTMAX else torch.log_softmax
+            assert torch.allclose(y, reference(x, plan.descriptor.softmax_axis), atol=1e-6)
+
+
+def test_what_a_plan_remembers_is_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(plan_module, "_MOST_LAYOUTS", 4)
+    plan = bk.SoftmaxPlan.select(CPU, bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (2, 3), 1, bk.ElementKind.F32))
+    for pitch in range(3, 30):
+        x, y = torch.randn(2, pitch)[:, :3], torch.empty(2, 3)
+        plan.run(CPU, NONE, bk.SoftmaxArgs(x=x, y=y))
+        assert torch.allclose(y, torch.softmax(x, 1))
+        assert len(plan._launches) <= 4
+
+
+SPECIAL = {
+    "all -inf": [-numpy.inf] * 5,
+    "one +inf": [0.0, 1.0, numpy.inf, 2.0, -1.0],
+    "two +inf": [numpy.inf, 1.0, numpy.inf, 2.0, -1.0],
+    "a NaN": [0.0, numpy.nan, 1.0, 2.0, 3.0],
+    "NaN first": [numpy.nan, 1.0, 1.0, 2.0, 3.0],
+    "some -inf": [-numpy.inf, 1.0, -numpy.inf, 2.0, 3.0],
+    "far apart": [-3e4, 3e4, 0.0, -6e4, 1.0],
+    "equal": [7.0] * 5,
+    "zeros of both signs": [0.0, -0.0, 0.0, -0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel"), [pair for pair in KERNELS if pair[0] == "softmax"], ids=lambda value: getattr(value, "name", "")
+)
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("repeat", [1, 9, 1000])
+def test_special_numbers_stay_in_their_row(op: str, kernel: Any, kind: bk.SoftmaxKind, repeat: int) -> None:
+    """Each special row between ordinary ones, along either axis: IEEE of the formula, and the neighbours unharmed."""
+    ordinary = numpy.linspace(-2.0, 2.0, 5 * repeat)
+    rows = numpy.array([row for special in SPECIAL.values() for row in (ordinary, numpy.resize(special, 5 * repeat))])
+    for element in kernel.elements:
+        for axis, values in ((1, rows), (0, rows.T)):
+            descriptor = bk.SoftmaxDescriptor(kind, values.shape, axis, element)
+            if list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
+                continue
+            plan = bk.SoftmaxPlan.force(kernel.name, CPU, descriptor)
+            trial = run_trial(plan, {"x": rounded(values, element)})
+            assert relative_error(trial.operands["y"].values, plan.reference(descriptor, x=rounded(values, element))) < 4e-3
+
+
+def test_nan_gradients_stay_in_their_row(rng: numpy.random.Generator) -> None:
+    for kind in BOTH:
+        for axis in (0, 1):
+            descriptor = bk.SoftmaxBackwardDescriptor(kind, (37, 37), axis, bk.ElementKind.F32)
+            plan = bk.SoftmaxBackwardPlan.select(CPU, descriptor)
+            inputs = random_inputs(bk.SoftmaxBackwardPlan, descriptor, rng)
+            inputs["dy"][(3, 5) if axis == 1 else (5, 3)] = numpy.nan
+            trial = run_trial(plan, inputs)
+            lines = numpy.isnan(trial.operands["dx"].values).any(axis=axis)
+            assert lines.tolist() == [line == 3 for line in range(37)]
+
+
+def test_log_softmax_backward_takes_any_y(rng: numpy.random.Generator) -> None:
+    """The formula holds for a y that no forward would have saved, large and positive too."""
+    for element in (bk.ElementKind.F32, bk.ElementKind.F64):
+        descriptor = bk.SoftmaxBackwardDescriptor(bk.SoftmaxKind.LOG_SOFTMAX, (20, 50), 1, element)
+        plan = bk.SoftmaxBackwardPlan.select(CPU, descriptor)
+        inputs = {"dy": rng.standard_normal((20, 50)), "y": rng.uniform(-90.0, 20.0, (20, 50))}
+        run_trial(plan, {name: rounded(values, element) for name, values in inputs.items()})
+
+
+def test_backward_is_the_derivative_of_forward(rng: numpy.random.Generator) -> None:
+    """Central differences of the forward kernel in f64, independent of the backward's formula."""
+    for kind in BOTH:
+        forward = bk.SoftmaxPlan.select(CPU, bk.SoftmaxDescriptor(kind, (3, 7), 1, bk.ElementKind.F64))
+        backward = bk.SoftmaxBackwardPlan.select(CPU, bk.SoftmaxBackwardDescriptor(kind, (3, 7), 1, bk.ElementKind.F64))
+        x, dy = rng.standard_normal((3, 7)), rng.standard_normal((3, 7))
+        y, dx = numpy.empty((3, 7)), numpy.empty((3, 7))
+
+        def loss(point: numpy.ndarray, forward: Any = forward, dy: Any = dy) -> float:
+            out = numpy.empty((3, 7))
+            forward.run(CPU, NONE, bk.SoftmaxArgs(x=point, y=out))
+            return float((out * dy).sum())
+
+        forward.run(CPU, NONE, bk.SoftmaxArgs(x=x, y=y))
+        backward.run(CPU, NONE, bk.SoftmaxBackwardArgs(dy=dy, y=y, dx=dx))
+        for index in numpy.ndindex(3, 7):
+            step = numpy.zeros((3, 7))
+            step[index] = 1e-6
+            assert dx[index] == pytest.approx((loss(x + step) - loss(x - step)) / 2e-6, abs=1e-8)
