@@ -26,6 +26,7 @@ def register(plan: type[Plan[Any, Any]]) -> None:
 def plans() -> dict[str, type[Plan[Any, Any]]]:
     """All plans of the library, every declaration imported; no backend is."""
     ops = importlib.import_module("baracuda_kernels.ops")
-    for package in pkgutil.iter_modules(ops.__path__, "baracuda_kernels.ops."):
-        importlib.import_module(package.name)
+    for module in pkgutil.walk_packages(ops.__path__, "baracuda_kernels.ops."):
+        if module.ispkg:  # a package declares its ops when imported; kernel bodies are plain modules
+            importlib.import_module(module.name)
     return {name: plan for name, plan in sorted(_plans.items()) if plan.__module__.startswith("baracuda_kernels.")}

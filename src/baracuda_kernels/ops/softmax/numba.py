@@ -25,7 +25,7 @@ DONE, FIRST_ROW, ROWS, PARTS = 1, 2, 3, 4
 
 BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2}
 STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
-WIDEST = 64  # columns in a strip
+WIDEST = 32  # columns in a strip
 AHEAD = 12  # rows of a strip to ask for before they are read: the hardware does not follow such strides
 SPLIT_EXTENT = 1 << 17  # shorter rows are not worth splitting
 SPLIT_PARTS = 256  # segments in one split launch: 4 KB of partial results

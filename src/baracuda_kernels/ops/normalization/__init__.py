@@ -1,0 +1,1 @@
+"""Normalization over the trailing axes."""
