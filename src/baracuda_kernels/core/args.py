@@ -8,10 +8,11 @@ class SoftmaxArgs(Args):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar
 
+from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import rejection
@@ -151,42 +152,71 @@ class Args:
     """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
 
     OPERANDS: ClassVar[tuple[Operand, ...]] = ()
-    _WRAPPERS: ClassVar[tuple[tuple[str, type[TensorRef], tuple[int, ...]], ...]] = ()
+    _NAMED: ClassVar[tuple[tuple[str, bool, Operand], ...]] = ()  # name, writes, operand: what construction looks at
 
-    __slots__ = ("addresses", "layouts", "operands", "ready")
+    __slots__ = ("_sources", "_views", "addresses", "layouts", "ready")
 
-    operands: tuple[TensorRef | None, ...]
     layouts: tuple[Layout | None, ...]
     addresses: tuple[int, ...]
     ready: tuple[object, Any] | None  # the plan that accepted these views and its launch, so that a repeated run need not ask again
 
     def __init_subclass__(cls) -> None:
         declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, Operand)]
-        cls.OPERANDS = tuple(Operand(**(vars(value) | {"name": name})) for name, value in declared)
-        cls._WRAPPERS = tuple((operand.name, operand.view, operand.shared_axes) for operand in cls.OPERANDS)
+        cls.OPERANDS = tuple(replace(value, name=name) for name, value in declared)
+        cls._NAMED = tuple((operand.name, operand.writes, operand) for operand in cls.OPERANDS)
         for position, operand in enumerate(cls.OPERANDS):
             setattr(cls, operand.name, property(_nth_operand(position), doc=operand.doc))
 
     def __init__(self, **given: Any) -> None:
-        operands: list[TensorRef | None] = []
+        sources, layouts, addresses = [], [], []
         reasons: list[Reason] = []
-        for name, view, shared_axes in self._WRAPPERS:
-            array = given.pop(name, None)
+        absent = 0
+        for name, writes, operand in self._NAMED:
+            array = given.get(name)
             if array is None:
-                operands.append(None)
+                absent += name not in given
+                address, layout, source = 0, None, None
             else:
-                against, operand = view.examine(array, name, shared_axes)
-                operands.append(operand)
-                reasons += against
-        for name in given:
-            known = ", ".join(operand.name for operand in self.OPERANDS)
-            reasons.append(Reason(ReasonCode.UNKNOWN_OPERAND, name, name, f"one of {known}"))
+                # What is plainly fine takes the short way; the long one finds every reason.
+                seen = glance(array)
+                if seen is not None and (not writes or (seen[2] and seen[1].self_overlap is False)):
+                    address, layout, _, source = seen
+                else:
+                    against, source = operand.view.examine(array, name, operand.shared_axes)
+                    reasons += against
+                    address, layout = (0, None) if source is None else (source.address, source.layout)
+            sources.append(source)
+            layouts.append(layout)
+            addresses.append(address)
+        if len(given) + absent != len(sources):
+            reasons += self._reasons_against_unknown(given)
         if reasons:
             raise rejection(type(self).__name__, reasons)
-        self.operands = tuple(operands)
-        self.layouts = tuple([None if operand is None else operand.layout for operand in operands])
-        self.addresses = tuple([0 if operand is None else operand.address for operand in operands])
+        self._sources = sources
+        self._views: tuple[TensorRef | None, ...] | None = None
+        self.layouts = tuple(layouts)
+        self.addresses = tuple(addresses)
         self.ready = None
+
+    @classmethod
+    def _reasons_against_unknown(cls, given: dict[str, Any]) -> Iterator[Reason]:
+        names = [operand.name for operand in cls.OPERANDS]
+        for name in given:
+            if name not in names:
+                yield Reason(ReasonCode.UNKNOWN_OPERAND, name, name, f"one of {', '.join(names)}")
+
+    @property
+    def operands(self) -> tuple[TensorRef | None, ...]:
+        """The views, in the order of declaration."""
+        if self._views is None:
+            everything = zip(self.OPERANDS, self._sources, self.addresses, self.layouts, strict=True)
+            self._views = tuple(
+                source
+                if isinstance(source, TensorRef) or layout is None
+                else operand.view.over(address, layout, source)
+                for operand, source, address, layout in everything
+            )
+        return self._views
 
     def __repr__(self) -> str:
         pairs = zip(self.OPERANDS, self.operands, strict=True)

@@ -31,6 +31,17 @@ def see(array: Any) -> Seen:
     return seer(array)
 
 
+def glance(array: Any) -> Seen | None:
+    """What `see` says of the kinds of array seen before; None where there is anything to explain."""
+    seer = _seers.get(type(array))
+    if seer is None:
+        return None
+    try:
+        return seer(array)
+    except (RuntimeError, TypeError, ValueError, AttributeError, BufferError):  # `see` raises it again for whoever asks why
+        return None
+
+
 def _seer_for(array: Any) -> Callable[[Any], Seen]:
     # A framework that is not imported cannot have made the array, so none is imported here.
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
@@ -52,9 +63,8 @@ def _remember(key: Any, layout: Layout) -> Layout:
     return layout
 
 
-def _aligned(address: int, layout: Layout) -> Layout:
-    off = address % layout.element.size
-    return Layout.of(layout.element, layout.shape, layout.stride, layout.device, off) if off else layout
+def _misaligned(address: int, layout: Layout) -> Layout:
+    return Layout.of(layout.element, layout.shape, layout.stride, layout.device, address % layout.element.size)
 
 
 def _see_torch(tensor: Any) -> Seen:
@@ -69,7 +79,7 @@ def _see_torch(tensor: Any) -> Seen:
             raise ValueError(f"device {device} is not served")
         where = Device.cpu() if device.type == "cpu" else Device.cuda(device.index)
         layout = _remember(key, Layout.of(ElementKind.of(tensor.dtype), tensor.shape, tensor.stride(), where))
-    return address, _aligned(address, layout), True, tensor
+    return address, _misaligned(address, layout) if address & layout.mask else layout, True, tensor
 
 
 def _see_numpy(array: Any) -> Seen:
@@ -84,7 +94,7 @@ def _see_numpy(array: Any) -> Seen:
             raise ValueError(f"strides of {array.strides} bytes are no whole number of {element} elements")
         stride = tuple(step // element.size for step in array.strides)
         layout = _remember(key, Layout.of(element, array.shape, stride, Device.cpu()))
-    return address, _aligned(address, layout), array.flags.writeable, array
+    return address, _misaligned(address, layout) if address & layout.mask else layout, array.flags.writeable, array
 
 
 def _see_dlpack(array: Any) -> Seen:
@@ -93,7 +103,7 @@ def _see_dlpack(array: Any) -> Seen:
     layout = Layout.of(view.element, view.shape, stride, view.device)
     # JAX arrays are immutable; their capsules do not always say so.
     writable = not view.read_only and not type(array).__module__.startswith("jax")
-    return view.address, _aligned(view.address, layout), writable, (array, view)
+    return view.address, _misaligned(view.address, layout) if view.address & layout.mask else layout, writable, (array, view)
 
 
 def _see_buffer(buffer: Any) -> Seen:

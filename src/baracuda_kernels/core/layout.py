@@ -20,7 +20,7 @@ _interned: dict[tuple[ElementKind, Shape, Shape, Device, int], Layout] = {}
 class Layout:
     """Element, shape, stride in elements, device, and the bytes an address may be off its alignment."""
 
-    __slots__ = ("_self_overlap", "device", "element", "high", "low", "misalignment", "shape", "stride")
+    __slots__ = ("device", "element", "high", "low", "mask", "misalignment", "self_overlap", "shape", "stride")
 
     element: ElementKind
     shape: Shape
@@ -29,7 +29,8 @@ class Layout:
     misalignment: int
     low: int  # the bytes addressed lie in [address + low, address + high)
     high: int
-    _self_overlap: bool | None
+    mask: int  # bits of an aligned address that are zero
+    self_overlap: bool | None  # None where it has to be worked out: ask `overlaps_itself`
 
     @staticmethod
     def of(element: ElementKind, shape: Sequence[int], stride: Sequence[int], device: Device, misalignment: int = 0) -> Layout:
@@ -42,7 +43,8 @@ class Layout:
             layout.element, layout.shape, layout.stride, layout.device, layout.misalignment = key
             lowest, highest = element_span(layout.shape, layout.stride)
             layout.low, layout.high = lowest * element.size, (highest + 1) * element.size
-            layout._self_overlap = None
+            layout.mask = element.size - 1
+            layout.self_overlap = False if layout.is_contiguous else None
         return layout
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -79,9 +81,9 @@ class Layout:
     @property
     def overlaps_itself(self) -> bool:
         """Whether two indices of the view name the same element."""
-        if self._self_overlap is None:
-            self._self_overlap = _has_self_overlap(self.shape, self.stride)
-        return self._self_overlap
+        if self.self_overlap is None:
+            self.self_overlap = _has_self_overlap(self.shape, self.stride)
+        return self.self_overlap
 
 
 def element_span(shape: Shape, stride: Shape) -> tuple[int, int]:

@@ -1,0 +1,194 @@
+"""The bench: what a row holds, and that a wrong kernel gets no time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+import baracuda_kernels as bk
+from baracuda_kernels.bench import command, engine, peers
+from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, FLOORS, Settings, measure, measure_host, showcase
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, peers_of
+from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
+from baracuda_kernels.bench.timing import interleaved
+from baracuda_kernels.core import registry
+
+QUICK = Settings(rounds=2, without=frozenset({COMPILED, JAX}))
+SMALL = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (6, 40), 1, bk.ElementKind.BF16)
+SMALL_BACKWARD = bk.SoftmaxBackwardDescriptor(bk.SoftmaxKind.LOG_SOFTMAX, (6, 40), 0, bk.ElementKind.F32)
+
+
+def wrong_reference(descriptor: Any, **inputs: Any) -> Any:
+    return next(iter(inputs.values())) + 1.0
+
+
+def test_a_problem_is_described_by_its_fields() -> None:
+    assert describe(SMALL) == "softmax bf16 [6,40] axis 1"
+
+
+def test_bytes_count_every_operand_once() -> None:
+    assert bytes_moved(bk.SoftmaxPlan, SMALL) == 2 * 6 * 40 * 2
+    assert bytes_moved(bk.SoftmaxBackwardPlan, SMALL_BACKWARD) == 3 * 6 * 40 * 4
+
+
+def test_inputs_are_exact_in_their_element_and_outputs_start_as_nan() -> None:
+    problem = Problem(bk.SoftmaxPlan, SMALL)
+    assert numpy.array_equal(problem.inputs["x"], problem.operands["x"].double().numpy())
+    assert problem.operands["y"].isnan().all()
+    expected = torch.softmax(problem.operands["x"].double(), 1).numpy()
+    assert numpy.allclose(problem.expected()["y"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("plan", "descriptor"), [(bk.SoftmaxPlan, SMALL), (bk.SoftmaxBackwardPlan, SMALL_BACKWARD)])
+def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Plan[Any, Any]], descriptor: Any) -> None:
+    row = measure("op", plan, descriptor, QUICK)
+    kernels = {kernel.name for kernel in plan.kernels}
+    assert row.kernel == plan.kernels[0].name
+    assert set(row.times) == {*FLOORS, *kernels, ALLOCATING, GIVEN}
+    assert all(0 < times.minimum <= times.median for times in row.times.values())
+    assert row.ours is not None and row.floor is not None
+    assert row.floor.median == min(row.times[name].median for name in FLOORS)
+    assert row.share_of_floor == row.floor.median / row.ours.median
+    assert row.times_faster_than(GIVEN) == row.times[GIVEN].median / row.ours.median
+    assert row.flops == plan.cases.flops(descriptor)
+    assert not row.wrong and row.errors[0].is_right
+
+
+def test_a_wrong_kernel_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bk.SoftmaxPlan, "reference", staticmethod(wrong_reference))
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    assert set(row.wrong) == {kernel.name for kernel in bk.SoftmaxPlan.kernels}
+    assert row.times == {} and row.ours is None
+    assert "allowed is 4.00e-03" in row.wrong["numba.softmax"]
+
+
+def test_another_kernel_that_is_wrong_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = engine._run_and_compare
+
+    def spoiled(plan: Any, problem: Problem, expected: dict[str, Any]) -> Any:
+        if plan.kernel.name.startswith("aten"):
+            expected = {name: value + 1.0 for name, value in expected.items()}
+        return right(plan, problem, expected)
+
+    monkeypatch.setattr(engine, "_run_and_compare", spoiled)
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    assert list(row.wrong) == ["aten.softmax"]
+    assert "aten.softmax" not in row.times and "numba.softmax" in row.times
+
+
+def test_a_kernel_that_leaves_something_unwritten_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bk.SoftmaxPlan, "run", lambda self, stream, workspace, args: None)
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    assert row.errors[0].error == math.inf and row.times == {}
+
+
+def test_a_problem_that_no_kernel_serves_is_noted() -> None:
+    sparse = bk.SoftmaxDescriptor(bk.SoftmaxKind.SPARSEMAX, (6, 40), 1, bk.ElementKind.F32)
+    row = measure("softmax", bk.SoftmaxPlan, sparse, QUICK)
+    assert row.kernel is None and row.times == {}
+    assert "no kernel serves this problem" in row.notes[0]
+
+
+def test_contenders_take_turns() -> None:
+    calls: list[str] = []
+
+    def contender(name: str) -> Any:
+        def call() -> None:
+            calls.append(name)
+            time.sleep(0.001)
+
+        return call
+
+    times = interleaved({"a": contender("a"), "b": contender("b")}, rounds=3)
+    assert calls[-12:] == ["a", "a", "b", "b"] * 3
+    assert all(0.001 <= result.minimum <= result.median for result in times.values())
+
+
+def test_quick_calls_are_timed_many_at_a_time() -> None:
+    calls = []
+    interleaved({"a": lambda: calls.append(None)}, rounds=2)
+    assert len(calls) > 500
+
+
+@pytest.mark.parametrize("op", registry.plans())
+def test_host_time_is_measured_beside_pytorch(op: str) -> None:
+    threads = torch.get_num_threads()
+    row = measure_host(op, registry.plans()[op], Settings(rounds=1))
+    assert row is not None and "[4,8]" in row.problem
+    assert {ARGS_ONCE, ARGS_EACH_CALL, ALLOCATING, GIVEN} == set(row.times)
+    assert torch.get_num_threads() == threads
+
+
+def test_the_showcase_can_be_cut_down() -> None:
+    everything = [descriptor for _, _, descriptor in showcase(["softmax"])]
+    assert sorted(map(str, everything)) == sorted(map(str, bk.SoftmaxPlan.cases.showcase()))
+    first = [descriptor for _, _, descriptor in showcase(["softmax"], 1)]
+    assert [descriptor.element for descriptor in first] == [bk.ElementKind.F32, bk.ElementKind.BF16]
+    two = [descriptor for _, _, descriptor in showcase(["softmax"], 2)]
+    assert first[0] == two[0] and len(two) == 4 and len(set(two)) == 4
+
+
+@pytest.mark.parametrize("kind", [bk.SoftmaxKind.SOFTMAX, bk.SoftmaxKind.LOG_SOFTMAX])
+@pytest.mark.parametrize("plan", [bk.SoftmaxPlan, bk.SoftmaxBackwardPlan])
+def test_pytorch_as_a_peer_computes_the_same(plan: type[bk.Plan[Any, Any]], kind: bk.SoftmaxKind) -> None:
+    problem = Problem(plan, plan.descriptor_type(kind, (6, 40), 1, bk.ElementKind.F32))
+    (expected,) = problem.expected().values()
+    (output,) = problem.outputs().values()
+    calls = dict(peers_of(plan, problem.descriptor, problem.operands))
+    assert list(calls) == [ALLOCATING, GIVEN, COMPILED, JAX]
+    assert numpy.allclose(calls[ALLOCATING]().numpy(), expected, rtol=1e-4, atol=1e-6)
+    assert output.isnan().all()
+    calls[GIVEN]()
+    assert numpy.allclose(output.numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_peers_that_cannot_be_set_up_leave_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else real(name, *rest))
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, Settings(rounds=1))
+    assert row.notes == ["torch.compile: no C++ compiler found", "JAX: jax is not installed"]
+    with pytest.raises(PeerUnavailable):
+        peers.compiled(torch.exp, torch.ones(1), torch.ones(1))()
+
+
+def test_a_run_writes_a_record_without_naming_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bk.SoftmaxPlan.cases, "showcase", lambda: iter([SMALL]))
+    path = tmp_path / "new" / "result.json"
+    status = command.main(["softmax", "--quick", "--no-compile", "--no-jax", "--rounds", "1", "--out", str(path)])
+    record = json.loads(path.read_text())
+    assert status == 0
+    assert record["schema"] == 1 and record["device"] == "cpu" and record["cores"] >= 1
+    assert {"python", "torch", "numba", "numpy"} <= set(record["versions"])
+    assert record["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", record["commit"])
+    (row,) = record["rows"]
+    assert row["op"] == "softmax" and row["bytes"] == 960 and row["descriptor"]["input_shape"] == [6, 40]
+    assert row["share_of_floor"] > 0 and row["times_faster_than"]["PyTorch"] > 0
+    assert record["host"][0]["op"] == "softmax"
+    assert str(Path.home()) not in path.read_text() and str(tmp_path) not in path.read_text()
+    out = capsys.readouterr().out
+    assert "softmax by numba.softmax" in out and "softmax bf16 [6,40] axis 1" in out
+
+
+def test_a_run_with_a_wrong_kernel_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bk.SoftmaxPlan.cases, "showcase", lambda: iter([SMALL]))
+    monkeypatch.setattr(bk.SoftmaxPlan, "reference", staticmethod(lambda descriptor, x: numpy.full_like(x, numpy.nan)))
+    path = tmp_path / "result.json"
+    assert command.main(["softmax", "--no-compile", "--no-jax", "--rounds", "1", "--out", str(path)]) == 1
+    assert "WRONG softmax, softmax bf16 [6,40] axis 1" in capsys.readouterr().out
+    (row,) = json.loads(path.read_text())["rows"]
+    assert row["times"] == {} and row["errors"][0]["error"] == "inf" and row["share_of_floor"] is None

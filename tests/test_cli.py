@@ -1,0 +1,157 @@
+"""The command line: what it prints, and the exit status of every kind of answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import baracuda_kernels as bk
+from baracuda_kernels import cli
+from baracuda_kernels.bench import engine
+from baracuda_kernels.cli.fields import reader
+from baracuda_kernels.core import registry
+from baracuda_kernels.core.layout import Shape
+
+Capture = pytest.CaptureFixture[str]
+
+
+def ask(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    """Exit status, output and complaints."""
+    try:
+        status = cli.main(list(arguments))
+    except SystemExit as left:  # how argparse leaves
+        status = int(left.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Showcases of tiny problems."""
+    for plan in registry.plans().values():
+        small = [plan.cases.from_options({"input_shape": (4, 8), "softmax_axis": 1}),
+                 plan.cases.from_options({"input_shape": (3, 5), "softmax_axis": 0, "element": bk.ElementKind.BF16})]  # fmt: skip
+        monkeypatch.setattr(plan.cases, "showcase", lambda small=small: iter(small))
+
+
+def test_ops_lists_every_kernel_of_every_op(capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "ops")
+    assert status == 0
+    for op, plan in registry.plans().items():
+        assert op in out
+        assert all(kernel.name in out for kernel in plan.kernels)
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_ops_as_markdown_says_nothing_of_this_machine(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, here, _ = ask(capsys, "ops", "--markdown")
+    monkeypatch.setattr("baracuda_kernels.core.kernel.missing_packages", lambda backend: ("something",))
+    _, elsewhere, _ = ask(capsys, "ops", "--markdown")
+    assert here == elsewhere
+    assert "| cpu | `numba.softmax` | strided | 1 | 1 | 1 | 1 |" in here
+
+
+def test_ops_says_why_a_kernel_is_not_available(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baracuda_kernels.core.kernel.missing_packages", lambda backend: (backend.value,))
+    _, out, _ = ask(capsys, "ops")
+    assert "no package" in " ".join(out.split())
+
+
+def test_explain_shows_the_chosen_kernel_and_the_reasons_against_every_other(capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "explain", "softmax_backward", "--shape", "64,1024", "--dtype", "bf16")
+    problem = bk.SoftmaxBackwardDescriptor(bk.SoftmaxKind.SOFTMAX, (64, 1024), 1, bk.ElementKind.BF16)
+    plan = bk.SoftmaxBackwardPlan.select(bk.Stream.cpu(), problem)
+    assert status == 0
+    assert str(plan.sku) in out and "0 bytes" in out and "sums in f32" in out and "batch-invariant: yes" in out
+    for name, reasons in plan.rejected.items():
+        assert name in out
+        assert all(reason.code.says in out for reason in reasons)
+
+
+def test_explain_takes_every_field_and_every_preference(capsys: Capture) -> None:
+    fields = ("--kind", "LOG_softmax", "--input_shape", "[3,4,5]", "--softmax-axis", "0", "--element", "float64")
+    wishes = ("--backend", "ATEN", "--max-workspace", "0", "--deterministic", "--measure", "--device", "cpu")
+    status, out, _ = ask(capsys, "explain", "softmax", *fields, *wishes)
+    assert status == 0
+    assert "softmax/log_softmax/f64" in out and "(3, 4, 5)" in out and "softmax_axis = 0" in out
+    assert "is not the preferred backend: got numba, wanted aten" in out
+
+
+def test_explain_without_a_kernel_lists_every_candidate(capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "explain", "softmax", "--shape", "2,2,2,2,2,2,2,2,2")
+    assert status == 1
+    for kernel in bk.SoftmaxPlan.kernels:
+        assert kernel.name in out
+    assert out.count("got rank 9, wanted a rank of at most 8") == len(bk.SoftmaxPlan.kernels)
+
+
+def test_explain_on_a_device_that_is_not_there(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baracuda_kernels.core.device.cuda_device_count", lambda: 0)
+    status, out, _ = ask(capsys, "explain", "softmax", "--device", "cuda")
+    assert status == 1
+    assert out.count("cuda:0 is not there") == len(bk.SoftmaxPlan.kernels)
+
+
+def test_an_unknown_op_is_answered_with_the_nearest(capsys: Capture) -> None:
+    status, out, err = ask(capsys, "explain", "sofmax_bakward")
+    assert (status, out) == (2, "")
+    assert "Did you mean softmax_backward?" in err
+    assert ask(capsys, "bench", "sofmax")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--shape", "4,8", "--softmax-axis", "2"), "softmax_axis is not an axis: got 2"),
+        (("--shape=-4,8",), "has a negative extent"),
+        (("--shape", ""), "wrong rank"),
+        (("--shape", "4,x"), "got '4,x', wanted extents"),
+        (("--dtype", "f12"), "got 'f12', wanted f32"),
+        (("--kind", "hardmax"), "wanted softmax, log_softmax"),
+        (("--softmax-axis", "first"), "wanted a whole number"),
+        (("--max-workspace", "-1"), "max_workspace_bytes is out of range"),
+        (("--colour", "red"), "unrecognized arguments"),
+    ],
+)
+def test_a_wrong_question_is_refused_in_a_sentence(options: tuple[str, ...], says: str, capsys: Capture) -> None:
+    status, out, err = ask(capsys, "explain", "softmax", *options)
+    assert (status, out) == (2, "")
+    assert says in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (int, "-3", -3), (float, "1e-5", 1e-5), (bool, "True", True), (bool, "no", False), (Shape, "64,1024", (64, 1024)),
+        (bk.ElementKind, "BFloat16", bk.ElementKind.BF16), (bk.SoftmaxKind, "Softmax", bk.SoftmaxKind.SOFTMAX),
+        (int | None, "none", None), (float | None, "2", 2.0),
+    ],
+)  # fmt: skip
+def test_fields_are_read_by_their_type(kind: object, text: str, value: object) -> None:
+    assert reader(kind)(text) == value
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_demo_shows_every_op_with_its_kernel(capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "demo")
+    assert status == 0
+    for op, plan in registry.plans().items():
+        assert op in out and plan.kernels[0].name in out
+    assert "f32 [4,8]" in out and "bf16 [3,5]" in out and "4 of 4 results" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_demo_fails_on_a_wrong_result(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = engine.Problem.expected
+    monkeypatch.setattr(engine.Problem, "expected", lambda self: {name: 2 * y for name, y in right(self).items()})
+    status, out, _ = ask(capsys, "demo")
+    assert status == 1
+    assert "WRONG" in out and "0 of 4 results" in out
+
+
+def test_it_runs_as_a_module_and_names_its_version() -> None:
+    done = subprocess.run([sys.executable, "-m", "baracuda_kernels", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"baracuda-kernels {bk.__version__}\n"
