@@ -92,6 +92,17 @@ def test_a_kernel_that_leaves_something_unwritten_is_wrong(monkeypatch: pytest.M
     assert row.errors[0].error == math.inf and row.times == {}
 
 
+def test_a_kernel_that_breaks_is_named_and_the_bench_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(problem: Any) -> Any:
+        raise OSError("no such library")
+
+    monkeypatch.setattr("baracuda_kernels.ops.softmax.vendor.forward", broken)
+    monkeypatch.setattr(bk.SoftmaxPlan, "kernels", bk.SoftmaxPlan.kernels[1:])
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    assert row.times == {}
+    assert "no such library" in row.wrong["select"]
+
+
 def test_a_problem_that_no_kernel_serves_is_noted() -> None:
     sparse = bk.SoftmaxDescriptor(bk.SoftmaxKind.SPARSEMAX, (6, 40), 1, bk.ElementKind.F32)
     row = measure("softmax", bk.SoftmaxPlan, sparse, QUICK)
@@ -120,7 +131,7 @@ def test_quick_calls_are_timed_many_at_a_time() -> None:
     assert len(calls) > 500
 
 
-@pytest.mark.parametrize("op", registry.plans())
+@pytest.mark.parametrize("op", ["softmax", "softmax_backward"])
 def test_host_time_is_measured_beside_pytorch(op: str) -> None:
     threads = torch.get_num_threads()
     row = measure_host(op, registry.plans()[op], Settings(rounds=1))

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from baracuda_kernels.bench import record, report
 from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase
@@ -51,27 +51,35 @@ def run(options: argparse.Namespace) -> int:
 
 
 def measure_all(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> tuple[list[Row], list[HostRow]]:
-    """All rows, with a progress bar while they are measured."""
+    """All rows, and the host time of the ops, with a progress bar meanwhile."""
     plans = registry.plans()
     rows: list[Row] = []
     host_rows: list[HostRow] = []
-    with progress(console) as bar:
-        task = bar.add_task("", total=len(tasks) + len(ops))
+    with Progress(
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        whole = bar.add_task("", total=len(tasks) + len(ops))
         for op, plan, descriptor in tasks:
-            bar.update(task, description=f"{op}: {describe(descriptor)}")
+            _say(bar, whole, f"{op}: {describe(descriptor)}")
             rows.append(measure(op, plan, descriptor, settings))
-            bar.advance(task)
         for op in ops:
-            bar.update(task, description=f"{op}: host time")
+            _say(bar, whole, f"{op}: host time")
             host_rows += filter(None, [measure_host(op, plans[op], settings)])
-            bar.advance(task)
     return rows, host_rows
 
 
-def progress(console: Console) -> Progress:
-    """A bar that goes away when done; where the output is no terminal, none is drawn."""
-    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+def _say(bar: Progress, whole: TaskID, what: str) -> None:
+    """What comes next: on the bar, or as a line where the output is no terminal."""
+    (task,) = bar.tasks
+    bar.update(whole, description=what, completed=task.completed + bool(task.description))
+    if bar.disable:
+        bar.console.print(f"{what} ...", style="dim", markup=False)
 
 
 def main(arguments: list[str] | None = None) -> int:

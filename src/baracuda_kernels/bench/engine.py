@@ -14,9 +14,8 @@ from baracuda_kernels.bench.timing import Times, interleaved
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import InvalidProblem, Unsupported
+from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.workspace import Workspace
 
@@ -111,20 +110,26 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     except Unsupported as refusal:
         row.notes.append(str(refusal))
         return row
+    except KernelInternal as failure:
+        row.wrong["select"] = str(failure)
+        return row
     row.kernel = chosen.kernel.name
     problem = Problem(plan, descriptor)
     expected = problem.expected()
 
     ours: dict[str, Callable[[], object]] = {}
     for selected in [chosen, *(_other_kernels(chosen) if settings.other_kernels else ())]:
-        call, comparisons = _run_and_compare(selected, problem, expected)
         name = selected.kernel.name
+        try:
+            ours[name], comparisons = _run_and_compare(selected, problem, expected)
+        except KernelInternal as failure:
+            row.wrong[name] = str(failure)
+            continue
         row.errors = comparisons if selected is chosen else row.errors
-        failed = [str(comparison) for comparison in comparisons if not comparison.is_right]
-        if failed:
-            row.wrong[name] = "; ".join(failed)
-        else:
-            ours[name] = call
+        past_bound = [str(comparison) for comparison in comparisons if not comparison.is_right]
+        if past_bound:
+            del ours[name]
+            row.wrong[name] = "; ".join(past_bound)
     del expected
     if row.kernel in row.wrong:
         return row
@@ -142,7 +147,7 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
     try:
         descriptor = plan.cases.from_options({shapes[0]: (4, 8)})
         chosen = plan.select(Stream.cpu(), descriptor)
-    except (InvalidProblem, Unsupported):
+    except (InvalidProblem, Unsupported, KernelInternal):
         return None
     problem = Problem(plan, descriptor)
     stream, workspace, operands = Stream.cpu(), _workspace(chosen), problem.operands
@@ -190,13 +195,11 @@ def _run_and_compare(
 
 
 def _other_kernels(chosen: Plan[Any, Any]) -> Iterator[Plan[Any, Any]]:
-    """The other backends' first kernels for the same problem."""
-    for backend in dict.fromkeys(kernel.backend for kernel in chosen.kernels):
-        if backend is not chosen.kernel.backend:
-            try:
-                yield type(chosen).select(Stream.cpu(), chosen.descriptor, PlanPreference(prefer_backend=backend))
-            except Unsupported:
-                continue
+    """Every other kernel that can serve the same problem."""
+    for kernel in chosen.kernels:
+        if kernel is not chosen.kernel:
+            with contextlib.suppress(Unsupported):
+                yield type(chosen).force(kernel.name, Stream.cpu(), chosen.descriptor)
 
 
 def _copies(moved: int) -> dict[str, Callable[[], object]]:

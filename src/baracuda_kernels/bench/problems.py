@@ -7,7 +7,6 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-from baracuda_kernels.check.trial import random_inputs
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.element import ElementKind
@@ -66,15 +65,19 @@ class Problem:
         from baracuda_kernels.interop.torch_views import DTYPES
 
         self.plan, self.descriptor = plan, descriptor
-        self.inputs = random_inputs(plan, descriptor, numpy.random.default_rng(seed))
+        rng = numpy.random.default_rng(seed)
+        special = plan.cases.inputs(descriptor, rng)
+        self.inputs: dict[str, Any] = {}
         self.operands: dict[str, Any] = {}
         for operand in present_operands(plan, descriptor):
-            tensor = torch.empty(operand.shapes(descriptor)[0], dtype=DTYPES[operand.element(descriptor)])
+            shape = operand.shapes(descriptor)[0]
+            tensor = self.operands[operand.name] = torch.empty(shape, dtype=DTYPES[operand.element(descriptor)])
             if operand.access is Access.READ:
-                tensor.copy_(torch.from_numpy(self.inputs[operand.name]))
+                values = special[operand.name] if operand.name in special else rng.standard_normal(shape, numpy.float32)
+                tensor.copy_(torch.from_numpy(values))
+                self.inputs[operand.name] = tensor.to(torch.float64).numpy()  # exactly what the element holds
             else:
                 poison(tensor)
-            self.operands[operand.name] = tensor
 
     def outputs(self) -> dict[str, Any]:
         return {name: self.operands[name] for name in self.plan.outputs() if name in self.operands}
@@ -83,7 +86,7 @@ class Problem:
         """The reference's outputs, in float64, by name."""
         results = self.plan.reference(self.descriptor, **self.inputs)
         results = results if isinstance(results, tuple) else (results,)
-        return dict(zip(self.outputs(), results, strict=True))
+        return dict(zip(self.outputs(), (result for result in results if result is not None), strict=True))
 
 
 def poison(tensor: Any) -> None:

@@ -55,7 +55,7 @@ def _bench_table(title: str, rows: list[Row]) -> Table:
     others = list(dict.fromkeys(name for row in rows for name in row.others()))
     result = table(title)
     result.add_column("problem", overflow="fold")
-    for heading in ("floor", "ours", "share", *map(_heading, others)):
+    for heading in ("floor", "ours", "share", *(_heading(name, rows[0].op) for name in others)):
         result.add_column(heading, justify="right")
     for row in rows:
         if row.ours is None or row.floor is None:
@@ -67,9 +67,9 @@ def _bench_table(title: str, rows: list[Row]) -> Table:
     return result
 
 
-def _heading(contender: str) -> str:
-    """A short name for a column; another kernel is called by its backend."""
-    return _HEADINGS.get(contender, contender.partition(".")[0])
+def _heading(contender: str, op: str) -> str:
+    """A short name for a column: of a kernel, what tells it from the op's others."""
+    return _HEADINGS.get(contender, contender.removesuffix(f".{op}"))
 
 
 def host_table(rows: list[HostRow]) -> Table:

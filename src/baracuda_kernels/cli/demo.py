@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """1 if any result is wrong."""
     out = report.console()
-    out.print(f"{cpu_name()}, {cores()} cores. The first run of a kernel compiles it and keeps it on disk.", markup=False)
+    out.print(f"{cpu_name()}, {cores()} cores. The first use of a kernel compiles it and keeps it on disk.", markup=False)
     settings = Settings(rounds=5, without=frozenset({COMPILED, JAX}), other_kernels=False)
     rows, _ = measure_all(list(showcase(list(registry.plans()), options.problems)), [], settings, out)
     out.print(demo_table(rows))
@@ -39,9 +39,11 @@ def run(options: argparse.Namespace) -> int:
 
 def demo_table(rows: list[Row]) -> Table:
     result = report.table()
+    result.caption = "vs PyTorch: how many times faster than PyTorch allocating its result, and writing into given memory"
+    result.caption_justify = "left"
     for heading in ("op and problem", "kernel"):
         result.add_column(heading, overflow="fold")
-    for heading in ("error", "ms", "of copy\nfloor", "faster than\nPyTorch", "given\nmemory"):
+    for heading in ("error", "ms", "of copy\nfloor", "vs\nPyTorch", "given\nmemory"):
         result.add_column(heading, justify="right")
     for op, group in itertools.groupby(rows, key=lambda row: row.op):
         result.add_row(f"[bold]{op}[/]")

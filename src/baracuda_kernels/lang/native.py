@@ -32,7 +32,7 @@ _engines: list[Any] = []  # they own the code
 
 
 def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]]], pointers: int, *static: str) -> NativeFunction:
-    """The C function for `factory(*static)`. It takes the words, the task counter (0 or None: serial) and `pointers` addresses."""
+    """The C function for `factory(*static)`. It takes words, a task counter (None: serial) and `pointers` addresses."""
     with _lock:
         symbol = "bk_" + _key(factory, static)
         function = _built.get(symbol)
@@ -118,7 +118,8 @@ def _target_machine() -> Any:
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="jitdefault", jit=True)
+    options = {"opt": 3, "reloc": "pic", "codemodel": "jitdefault", "jit": True}
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, **options)
 
 
 def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) -> bytes:

@@ -28,10 +28,10 @@ from baracuda_kernels.lang import halves
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 
 __all__ = [
-    "BLOCK", "CONTIGUOUS", "LANES", "STRIDED", "Access", "Lanes", "as_float", "bits", "extract", "first_lanes", "float64", "fma", "inline",
-    "int64",
-    "largest", "load", "load_part", "load_strided", "load_strided_part", "maximum", "pointer_to", "prefetch", "spread",
-    "store", "store_part", "store_strided", "store_strided_part", "stream_store", "to_f64", "tree_sum", "where", "widened",
+    "Access", "BLOCK", "CONTIGUOUS", "LANES", "Lanes", "STRIDED", "as_float", "bits", "extract", "first_lanes",
+    "float64", "fma", "inline", "int64", "largest", "load", "load_one", "load_part", "load_strided",
+    "load_strided_part", "maximum", "pointer_to", "prefetch", "spread", "store", "store_one", "store_part",
+    "store_strided", "store_strided_part", "stream_store", "to_f32", "to_f64", "tree_sum", "where", "widened",
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
@@ -221,6 +221,7 @@ def _conversion(pairs: dict, emit: str):
 bits = _conversion({types.float32: types.int32, types.float64: types.int64}, "bitcast")
 as_float = _conversion({types.int32: types.float32, types.int64: types.float64}, "bitcast")
 to_f64 = _conversion({types.float32: types.float64, types.float64: types.float64}, "fpext")
+to_f32 = _conversion({types.float64: types.float32, types.float32: types.float32}, "fptrunc")
 
 
 @intrinsic
@@ -352,7 +353,7 @@ def store(typingctx, pointer, offset, step, value):
 
 @intrinsic
 def stream_store(typingctx, pointer, offset, step, value):
-    """A store past the caches, for outputs too large to be read back from them; see `tasks.streams`."""
+    """A store past the caches, for large outputs; the address must be aligned as `tasks.is_aligned` says."""
     storage = pointer.dtype
 
     def codegen(context, builder, signature, args):

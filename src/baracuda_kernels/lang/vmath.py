@@ -3,9 +3,9 @@
 from numba import types
 from numba.extending import overload
 
-from baracuda_kernels.lang.simd import Lanes, as_float, bits, fma, where
+from baracuda_kernels.lang.simd import Lanes, as_float, bits, fma, spread, where
 
-__all__ = ["exp", "exp_nonpositive"]
+__all__ = ["exp", "exp_nonpositive", "exp_nonpositive_for_halves", "log"]
 
 
 def exp(x):
@@ -15,6 +15,16 @@ def exp(x):
 
 def exp_nonpositive(x):
     """e to the x for x <= 0 or NaN: cheaper than `exp`, and results below the smallest normal times 1.5 are zero."""
+    raise NotImplementedError("only inside a kernel")
+
+
+def exp_nonpositive_for_halves(x):
+    """`exp_nonpositive` on f32 lanes to a relative 4e-6, for results that are rounded to 16 bits; cheaper still."""
+    raise NotImplementedError("only inside a kernel")
+
+
+def log(x):
+    """The natural logarithm of f64 lanes, within 1 ulp, zero, negative numbers, infinity and NaN as IEEE says."""
     raise NotImplementedError("only inside a kernel")
 
 
@@ -66,6 +76,17 @@ def _exp_nonpositive_f32(x):
     return p * as_float(bits(shifted) << 23)
 
 
+def _exp_nonpositive_for_halves_f32(x):
+    x = where(x < -87.33, -87.33, x)
+    shifted = fma(x, 1.4426950408889634, 12583038.0)
+    r = fma(shifted - 12583038.0, -0.6931471805599453, x)
+    p = fma(r, 2 * 0.04151351749897003, 2 * 0.16787710785865784)
+    p = fma(p, r, 2 * 0.5000302791595459)
+    p = fma(p, r, 2 * 0.9999666810035706)
+    p = fma(p, r, 2.0)
+    return p * as_float(bits(shifted) << 23)
+
+
 def _exp_f64(x):
     x = where(x > 710.0, 710.0, where(x < -746.0, -746.0, x))
     shifted = fma(x, 1.4426950408889634, 6755399441055744.0)
@@ -108,5 +129,34 @@ def _exp_nonpositive_f64(x):
     return p * as_float(bits(shifted) << 52)
 
 
+# log(2^k · m) = k · ln 2 + log(m), m in [√½, √2), log(m) = 2 artanh(s) with s = (m - 1) / (m + 1), arranged as in fdlibm.
+# Not the C library's, whose bits differ from one system to the next.
+
+
+def _log_f64(x):
+    subnormal = x < 2.2250738585072014e-308
+    y = where(subnormal, x * 18014398509481984.0, x)
+    e = (bits(y) - 0x3FE6A09E667F3BCD) >> 52
+    k = as_float(e + 0x4338000000000000) - where(subnormal, 6755399441055798.0, spread(6755399441055744.0))
+    f = as_float(bits(y) - (e << 52)) - 1.0
+    s = f / (f + 2.0)
+    z = s * s
+    p = fma(z, 1.479819860511658591e-01, 1.531383769920937332e-01)
+    p = fma(p, z, 1.818357216161805012e-01)
+    p = fma(p, z, 2.222219843214978396e-01)
+    p = fma(p, z, 2.857142874366239149e-01)
+    p = fma(p, z, 3.999999999940941908e-01)
+    p = fma(p, z, 6.666666666666735130e-01)
+    half_square = f * f * 0.5
+    low = fma(k, 1.90821492927058770002e-10, s * fma(p, z, half_square))
+    r = fma(k, 6.93147180369123816490e-01, f - (half_square - low))
+    r = where(x > 1.7976931348623157e308, x, r)
+    return where(x > 0.0, r, where(x >= 0.0, -_INFINITY, spread(_NAN)))
+
+
+_INFINITY, _NAN = float("inf"), float("nan")
+
+overload(log)(_by_lanes(None, _log_f64))
 overload(exp)(_by_lanes(_exp_f32, _exp_f64))
 overload(exp_nonpositive)(_by_lanes(_exp_nonpositive_f32, _exp_nonpositive_f64))
+overload(exp_nonpositive_for_halves)(_by_lanes(_exp_nonpositive_for_halves_f32, None))

@@ -1,0 +1,34 @@
+# Everything below sets itself up in .venv on first use; it needs Python 3.11 or later and a network.
+
+PYTHON := $(shell for p in python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+READY := .venv/installed
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(READY)  ## every op on this machine, checked against its reference and timed beside PyTorch
+	$(BIN)/baracuda-kernels demo
+
+test: lint  ## linters, types, tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## the whole bench, with every peer that is installed; results go to bench/out/
+	$(BIN)/python bench/run.py
+
+docs: $(READY)  ## the generated parts of README.md and docs/
+	$(BIN)/python docs/generate.py
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed, as python3.11 or python3"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+clean:
+	rm -rf .venv bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

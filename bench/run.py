@@ -1,0 +1,8 @@
+"""The bench from a checkout: `python bench/run.py --help`."""
+
+import sys
+
+from baracuda_kernels.bench.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

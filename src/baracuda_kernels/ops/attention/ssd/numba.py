@@ -1,0 +1,123 @@
+"""The scan on the CPU: which bodies run, in which order, on what.
+
+Forward: the states at the starts of all spans, then the outputs span by span. Backward: those states, the gradients of the states at the
+ends of all spans, then everything else span by span. Nothing that is computed depends on how tasks are cut or on threads.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_int64
+from typing import Any, NamedTuple
+
+from baracuda_kernels.lang import parallel
+from baracuda_kernels.lang.geometry import as_words
+from baracuda_kernels.lang.native import NativeFunction, build
+from baracuda_kernels.ops.attention.ssd.gradients import gradients_body
+from baracuda_kernels.ops.attention.ssd.outputs import outputs_body
+from baracuda_kernels.ops.attention.ssd.spans import span_count, span_length
+from baracuda_kernels.ops.attention.ssd.states import BLOCK_ROWS, states_body
+
+__all__ = ["backward", "forward"]
+
+ENOUGH_TASKS = 16  # a few for each thread, so that they end together
+SERIAL_WORK = 1 << 18  # numbers of all steps' states; with fewer, waking another thread costs more than it brings
+
+
+class Stage(NamedTuple):
+    """One native launch: its operands are positions in the args; the workspace comes last."""
+
+    function: NativeFunction
+    words: Any
+    tasks: int
+    operands: tuple[int, ...]
+
+
+def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for a forward problem: bind(layouts of the args) -> launch."""
+    x, dt, a, b, c, initial, y, final = range(8)
+    static = (problem.element.value, problem.step_element.value)
+    states, outputs = build(states_body, 7, *static), build(outputs_body, 7, *static)
+
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
+        share, spans = problem.heads_per_group, span_count(problem)
+        per_task = share
+        while per_task > 1 and problem.batch_size * problem.groups * spans * -(-share // per_task) < ENOUGH_TASKS:
+            per_task = -(-per_task // 2)
+        tasks = problem.batch_size * problem.groups * spans * (-(-share // per_task) if share else 0)
+        words = [tasks, *_extents(problem), per_task, *_strides(layouts, x, dt, b, c, y), *_stride(layouts[a], 1)]
+        stages = (
+            _states(states, problem, layouts, (x, dt, a, b, initial, final), backwards=False, kept=1),
+            Stage(outputs, as_words(words), tasks, (x, dt, a, b, c, y)),
+        )
+        return _launch(problem, stages)
+
+    return bind
+
+
+def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for a backward problem: bind(layouts of the args) -> launch."""
+    x, dt, a, b, c, dy, initial, d_final, dx, d_b, d_c, d_dt, d_a, d_initial = range(14)
+    static = (problem.element.value, problem.step_element.value)
+    states, gradients = build(states_body, 7, *static), build(gradients_body, 12, *static)
+
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
+        # The last task is the sum of d_a.
+        tasks = problem.batch_size * problem.groups * span_count(problem) + 1
+        words = [tasks, *_extents(problem), problem.batch_size]
+        words += [*_strides(layouts, x, dt, b, c, dy, dx, d_b, d_c, d_dt), *_stride(layouts[a], 1), *_stride(layouts[d_a], 1)]
+        stages = (
+            _states(states, problem, layouts, (x, dt, a, b, initial, -1), backwards=False, kept=2),
+            _states(states, problem, layouts, (dy, dt, a, c, d_final, d_initial), backwards=True, kept=2),
+            Stage(gradients, as_words(words), tasks, (x, dt, a, b, c, dy, dx, d_b, d_c, d_dt, d_a)),
+        )
+        return _launch(problem, stages)
+
+    return bind
+
+
+def _extents(problem: Any) -> tuple[int, ...]:
+    extents = (problem.seq_len, problem.num_heads, problem.head_dim, problem.state_dim, problem.heads_per_group)
+    return (*extents, span_length(problem), span_count(problem))
+
+
+def _stride(layout: Any, count: int) -> tuple[int, ...]:
+    """The first strides of an operand, zeros where it is left out."""
+    return (0,) * count if layout is None else layout.stride[:count]
+
+
+def _strides(layouts: Sequence[Any], *operands: int) -> list[int]:
+    return [step for operand in operands for step in _stride(layouts[operand], 3)]
+
+
+def _states(
+    function: NativeFunction, problem: Any, layouts: Sequence[Any], operands: tuple[int, ...], backwards: bool, kept: int
+) -> Stage:
+    """`operands` are the rows, dt, a, the columns, the first and the last state; -1 where there is no last one to write."""
+    rows, dt, a, columns, start, end = operands
+    pairs, block = problem.batch_size * problem.num_heads, BLOCK_ROWS
+    while block > 16 and pairs * -(-problem.head_dim // block) < ENOUGH_TASKS:
+        block //= 2
+    tasks = pairs * -(-problem.head_dim // block)
+    last = None if end < 0 else layouts[end]
+    flags = (backwards, layouts[start] is not None, last is not None, kept, kept - 1 if backwards else 0)
+    strides = (*_strides(layouts, rows, dt, columns), *_stride(layouts[a], 1), *_stride(layouts[start], 3), *_stride(last, 3))
+    words = as_words([tasks, *_extents(problem), block, *flags, *strides])
+    return Stage(function, words, tasks, operands)
+
+
+def _launch(problem: Any, stages: tuple[Stage, ...]) -> parallel.Launch:
+    extents = problem.batch_size, problem.seq_len, problem.num_heads, problem.head_dim, problem.state_dim
+    serial = math.prod(extents) < SERIAL_WORK
+    ready = [stage for stage in stages if stage.tasks]
+
+    def launch(args: Any, workspace: int, stream: Any) -> None:
+        addresses = (*args.addresses, 0)  # position -1: nothing
+        for function, words, tasks, operands in ready:
+            pointers = (*(addresses[operand] for operand in operands), workspace)
+            counter = (c_int64 * 2)()
+            if serial:
+                function(addressof(words), addressof(counter), *pointers)
+            else:
+                parallel.launch(function, addressof(words), tasks, pointers, counter)
+
+    return launch

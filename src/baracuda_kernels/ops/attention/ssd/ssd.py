@@ -1,0 +1,91 @@
+"""The Mamba-2 SSD chunk scan.
+
+h[t] = exp(dt[t] A) h[t-1] + dt[t] x[t] ⊗ B[t]         h is [head_dim, state_dim], one for each batch and head
+y[t] = h[t] C[t]
+"""
+
+from __future__ import annotations
+
+from baracuda_kernels.core.args import Args, read, unit_last_axis, write
+from baracuda_kernels.core.kernel import Kernel, at_most, exact_order
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.sku import BackendKind, LayoutSku, OpCategory
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.ops.attention.kind import AttentionKind
+from baracuda_kernels.ops.attention.ssd import reference
+from baracuda_kernels.ops.attention.ssd.cases import SsdChunkScanBackwardCases, SsdChunkScanCases
+from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
+from baracuda_kernels.ops.attention.ssd.spans import MOST_COLUMNS, backward_workspace, forward_workspace
+
+__all__ = ["SsdChunkScanArgs", "SsdChunkScanBackwardArgs", "SsdChunkScanBackwardPlan", "SsdChunkScanPlan"]
+
+LIMITS = (at_most("head_dim", MOST_COLUMNS), at_most("state_dim", MOST_COLUMNS))
+ROWS = {"layout": unit_last_axis}
+STEPS = {"element": "step_element"}
+STATE = {"element": "state_element", "layout": unit_last_axis}
+
+
+class SsdChunkScanArgs(Args):
+    x: TensorRef = read("x_shape", "the input", **ROWS)
+    dt: TensorRef = read("dt_shape", "the length of each step", **STEPS)
+    a: TensorRef = read("a_shape", "the rate of each head, negative for a decay", **STEPS)
+    b: TensorRef = read("b_shape", "how the input enters the state", **ROWS)
+    c: TensorRef = read("b_shape", "how the state is read", **ROWS)
+    initial_state: TensorRef = read("state_shape", "the state before the first step", present="has_initial_state", **STATE)
+    y: TensorMut = write("x_shape", "the output", **ROWS)
+    final_state: TensorMut = write("state_shape", "the state after the last step", present="has_final_state", **STATE)
+
+
+class SsdChunkScanPlan(Plan[SsdChunkScanDescriptor, SsdChunkScanArgs]):
+    """The scan, in chunks: matrix products within one, states passed from one to the next."""
+
+    category, op, aux_element = OpCategory.ATTENTION, AttentionKind.SSD_CHUNK_SCAN, "step_element"
+    reference = staticmethod(reference.scan)
+    cases = SsdChunkScanCases(SsdChunkScanDescriptor)
+    kernels = (
+        Kernel(
+            "numba.ssd_chunk_scan",
+            BackendKind.NUMBA,
+            "numba:forward",
+            exact_order,
+            limits=LIMITS,
+            workspace=forward_workspace,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+        ),
+    )
+
+
+class SsdChunkScanBackwardArgs(Args):
+    x: TensorRef = read("x_shape", "the input", **ROWS)
+    dt: TensorRef = read("dt_shape", "the length of each step", **STEPS)
+    a: TensorRef = read("a_shape", "the rate of each head, negative for a decay", **STEPS)
+    b: TensorRef = read("b_shape", "how the input enters the state", **ROWS)
+    c: TensorRef = read("b_shape", "how the state is read", **ROWS)
+    dy: TensorRef = read("x_shape", "the gradient of the output", **ROWS)
+    initial_state: TensorRef = read("state_shape", "the state before the first step", present="has_initial_state", **STATE)
+    d_final_state: TensorRef = read("state_shape", "the gradient of the final state", present="has_final_state", **STATE)
+    dx: TensorMut = write("x_shape", "the gradient of x", **ROWS)
+    d_b: TensorMut = write("b_shape", "the gradient of b, summed over the heads of a group", **ROWS)
+    d_c: TensorMut = write("b_shape", "the gradient of c, summed over the heads of a group", **ROWS)
+    d_dt: TensorMut = write("dt_shape", "the gradient of dt", **STEPS)
+    d_a: TensorMut = write("a_shape", "the gradient of a, summed over batch and steps", **STEPS)
+    d_initial_state: TensorMut = write("state_shape", "the gradient of the initial state", present="has_initial_state", **STATE)
+
+
+class SsdChunkScanBackwardPlan(Plan[SsdChunkScanBackwardDescriptor, SsdChunkScanBackwardArgs]):
+    """The gradients of the scan, in the same chunks; states are computed anew."""
+
+    category, op, aux_element = OpCategory.ATTENTION, AttentionKind.SSD_CHUNK_SCAN, "step_element"
+    reference = staticmethod(reference.scan_backward)
+    cases = SsdChunkScanBackwardCases()
+    kernels = (
+        Kernel(
+            "numba.ssd_chunk_scan_backward",
+            BackendKind.NUMBA,
+            "numba:backward",
+            exact_order,
+            limits=LIMITS,
+            workspace=backward_workspace,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+        ),
+    )

@@ -1,0 +1,32 @@
+"""How the rows of a backward are cut into groups, each with a partial sum of dgamma in the workspace.
+
+The cut is a function of the problem alone, so the order in which dgamma is summed is too, whatever the number of cores.
+"""
+
+from __future__ import annotations
+
+from baracuda_kernels.lang.canonical import LANES
+from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor
+
+MOST_GROUPS = 64
+FEWEST_ROWS = 8  # of a group, so that partial sums weigh little beside the rows
+
+
+def rows_per_group(rows: int) -> int:
+    return max(FEWEST_ROWS, -(-rows // MOST_GROUPS))
+
+
+def group_count(rows: int) -> int:
+    return -(-rows // rows_per_group(rows))
+
+
+def partial_pitch(extent: int) -> int:
+    """From one group's partial sums to the next, in f64: whole vectors."""
+    return -(-extent // LANES) * LANES
+
+
+def partial_bytes(descriptor: RMSNormBackwardDescriptor) -> int:
+    """The workspace: partial sums are kept in f64, whatever the element, so that any number of rows is summed accurately."""
+    if not descriptor.has_gamma:
+        return 0
+    return 8 * group_count(descriptor.row_count) * partial_pitch(descriptor.norm_total_extent)

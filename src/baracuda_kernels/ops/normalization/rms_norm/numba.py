@@ -1,0 +1,454 @@
+"""RMSNorm on the CPU: one pass over memory each way.
+
+A row is read once from memory and a second time from the cache. Rows that lie side by side are worked on in place; all others
+pass block by block through tiles on the stack, so every layout is computed in the same order and gives the same bits.
+The backward walks its rows in groups and keeps each group's share of dgamma in the workspace; a second phase adds the groups.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_int64
+from typing import Any
+
+from baracuda_kernels.lang import parallel
+from baracuda_kernels.lang.canonical import BLOCK, LANES
+from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_words
+from baracuda_kernels.lang.native import NativeFunction, build
+from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
+
+__all__ = ["backward", "forward"]
+
+# The words of a launch; from ROWS_AT on the dims that lead to a row, then those within a row, of one operand after the other.
+TASKS, PER_TASK, ROWS, EXTENT, STREAM, EPS, GROUPS, PITCH, STEP_DGAMMA, INNER = range(10)
+ROWS_AT = INNER + 4
+DONE = 1  # of the backward's counter: groups that are finished
+
+STREAM_BYTES = 32 << 30  # operands beyond this do not stay in a cache for the next reader
+CHUNK = 4  # rows of the backward that are written together, to touch dgamma's partial sums less often
+NARROW = 8  # rows shorter than this are computed in f64: with so few elements the two terms of dx cancel
+COLUMNS = 1024  # of dgamma, summed by one task
+TINY, HUGE = 1e-30, 1e38  # sums of squares in f32 that are out of this range are taken again in f64
+
+
+# --- parts of both bodies ----------------------------------------------------------------------------------------------------
+
+
+def _stage(element: str) -> tuple[Callable, Callable]:
+    """Moves a block of a row with any strides into a tile, widened, and back."""
+    from baracuda_kernels.lang import simd, tasks
+
+    inline = simd.inline
+
+    @inline
+    def fetch(source, base, words, dims, first, count, tile, here):
+        step = words[dims + 2 * words[dims]]
+        done = 0
+        while done < count:
+            tasks.locate(words, dims, 1, first + done, here)
+            extent = words[dims + 2 * words[dims] - 1]
+            run = min(extent - (first + done) % extent, count - done)
+            for i in range(run):
+                simd.store_one(tile, done + i, simd.load_one(source, base + here[0] + i * step))
+            done += run
+
+    @inline
+    def scatter(tile, target, base, words, dims, first, count, here):
+        step = words[dims + 2 * words[dims]]
+        done = 0
+        while done < count:
+            tasks.locate(words, dims, 1, first + done, here)
+            extent = words[dims + 2 * words[dims] - 1]
+            run = min(extent - (first + done) % extent, count - done)
+            for i in range(run):
+                simd.store_one(target, base + here[0] + i * step, simd.load_one(tile, done + i))
+            done += run
+
+    return fetch, scatter
+
+
+# --- forward -----------------------------------------------------------------------------------------------------------------
+
+
+def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tuple[Callable, tuple]:
+    """Whole rows, a few to a task."""
+    from baracuda_kernels.lang import simd, tasks
+
+    inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
+    float64 = simd.float64
+    scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
+    fetch, scatter = _stage(element)
+    room = LANES if contiguous else BLOCK + LANES
+
+    def summation(widen):
+        @inline
+        def squares(x, at, count):
+            acc = widen(simd.spread(zero))
+            i = 0
+            while i + LANES <= count:
+                v = widen(load(x, at + i, 1))
+                acc = simd.fma(v, v, acc)
+                i += LANES
+            if i < count:
+                v = widen(load_part(x, at + i, 1, count - i))
+                acc = simd.fma(v, v, acc)
+            return float64(simd.tree_sum(acc))
+
+        return squares
+
+    def row_summation(squares):
+        @inline
+        def row_squares(x, at, words, tile, here):
+            total = 0.0
+            for first in range(0, words[EXTENT], BLOCK):
+                count = min(BLOCK, words[EXTENT] - first)
+                if contiguous:
+                    total += squares(x, at + first, count)
+                else:
+                    fetch(x, at, words, words[INNER], first, count, tile, here)
+                    total += squares(tile, 0, count)
+            return total
+
+        return row_squares
+
+    row_squares = row_summation(summation(inline(lambda v: v)))
+    row_squares_in_f64 = row_summation(summation(simd.to_f64))
+
+    def writer(put):
+        @inline
+        def write(x, at_x, g, at_g, y, at_y, count, inverse, ahead):
+            i = 0
+            while i + LANES <= count:
+                v = load(x, at_x + i, 1) * inverse
+                if scaled:
+                    v = v * load(g, at_g + i, 1)
+                put(y, at_y + i, 1, v)
+                if contiguous:
+                    simd.prefetch(x, at_x + i + ahead)
+                i += LANES
+            if i < count:
+                v = load_part(x, at_x + i, 1, count - i) * inverse
+                if scaled:
+                    v = v * load_part(g, at_g + i, 1, count - i)
+                simd.store_part(y, at_y + i, 1, v, count - i)
+
+        return write
+
+    write, write_stream = writer(simd.store), writer(simd.stream_store)
+
+    @inline
+    def write_row(x, at_x, g, y, at_y, words, inverse, ahead, tile_x, tile_g, here, stream):
+        for first in range(0, words[EXTENT], BLOCK):
+            count = min(BLOCK, words[EXTENT] - first)
+            if contiguous:
+                if stream:
+                    write_stream(x, at_x + first, g, first, y, at_y + first, count, inverse, ahead)
+                else:
+                    write(x, at_x + first, g, first, y, at_y + first, count, inverse, ahead)
+            else:
+                if words[EXTENT] > BLOCK:
+                    fetch(x, at_x, words, words[INNER], first, count, tile_x, here)
+                if scaled:
+                    fetch(g, 0, words, words[INNER + 1], first, count, tile_g, here)
+                write(tile_x, 0, tile_g, 0, tile_x, 0, count, inverse, 0)
+                scatter(tile_x, y, at_y, words, words[INNER + 2], first, count, here)
+
+    def body(words, counter, x, g, y, rms):
+        stream = words[STREAM] != 0 and tasks.is_aligned(y)
+        tile_x, tile_g = tasks.scratch(real, room), tasks.scratch(real, room)
+        here, following = tasks.scratch(int64, 1), tasks.scratch(int64, 3)
+        eps, count = tasks.as_f64(words, EPS)[0], float(max(words[EXTENT], 1))
+        task = tasks.claim(counter, -1)
+        while task < words[TASKS]:
+            row = task * words[PER_TASK]
+            end = min(words[ROWS], row + words[PER_TASK])
+            tasks.locate(words, ROWS_AT, 3, row, following)
+            while row < end:
+                at_x, at_y, at_rms = following[0], following[1], following[2]
+                row += 1
+                tasks.locate(words, ROWS_AT, 3, row, following)
+                total = row_squares(x, at_x, words, tile_x, here)
+                if not (total > TINY and total < HUGE):
+                    total = row_squares_in_f64(x, at_x, words, tile_x, here)
+                root = math.sqrt(total / count + eps)
+                simd.store_one(rms, at_rms, root)
+                inverse = real(1.0 / root)
+                write_row(x, at_x, g, y, at_y, words, inverse, following[0] - at_x, tile_x, tile_g, here, stream)
+            task = tasks.claim(counter, task)
+        if stream:
+            tasks.flush_streams()
+
+    pointer = simd.pointer_to(element)
+    return body, (tasks.words, tasks.words, pointer, pointer, pointer, simd.pointer_to(rms_element))
+
+
+# --- backward ----------------------------------------------------------------------------------------------------------------
+
+
+def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tuple[Callable, tuple]:
+    """Groups of rows; then, once all groups are done, blocks of dgamma's columns."""
+    from baracuda_kernels.lang import columns, simd, tasks
+
+    inline, load, load_part, real, int64, float64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64, simd.float64
+    scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
+    fetch, scatter = _stage(element)
+    room, chunk = (LANES, CHUNK) if contiguous else (BLOCK + LANES, 1)
+    all_offsets = 3 * CHUNK  # of dy, x and dx, one row of a chunk after the other
+
+    @inline
+    def projection(dy, at_dy, x, at_x, g, at_g, count):
+        """The sum of dy gamma x over a block."""
+        acc = simd.spread(zero)
+        i = 0
+        while i + LANES <= count:
+            u = load(dy, at_dy + i, 1)
+            if scaled:
+                u = u * load(g, at_g + i, 1)
+            acc = simd.fma(u, load(x, at_x + i, 1), acc)
+            i += LANES
+        if i < count:
+            u = load_part(dy, at_dy + i, 1, count - i)
+            if scaled:
+                u = u * load_part(g, at_g + i, 1, count - i)
+            acc = simd.fma(u, load_part(x, at_x + i, 1, count - i), acc)
+        return float64(simd.tree_sum(acc))
+
+    @inline
+    def narrow_row(dy, at_dy, x, at_x, g, dx, at_dx, partial, count, root):
+        """A row so short that it is all computed in f64."""
+        total = 0.0
+        for i in range(count):
+            u = float64(simd.load_one(dy, at_dy + i))
+            total += (u * float64(simd.load_one(g, i)) if scaled else u) * float64(simd.load_one(x, at_x + i))
+        for i in range(count):
+            u, v = float64(simd.load_one(dy, at_dy + i)), float64(simd.load_one(x, at_x + i))
+            if scaled:
+                partial[i] += u * v / root
+                u *= float64(simd.load_one(g, i))
+            # Of a single element hardly anything but eps remains: rms² - x², without the squares.
+            rest = u * (root - v) * (root + v) if count == 1 else u * (root * root * count) - v * total
+            simd.store_one(dx, at_dx + i, rest / (root * root * root * count))
+
+    def writer(put):
+        @inline
+        def write(dy, x, g, at_g, dx, partial, at_partial, first, count, rows, offsets, following, inverses, factors):
+            """dx of a block of several rows, and their share of dgamma."""
+            i = first
+            while i + LANES <= first + count:
+                if scaled:
+                    scale, acc = load(g, at_g + i - first, 1), load(partial, at_partial + i - first, 1)
+                for row in range(rows):
+                    at_dy, at_x = offsets[3 * row] + i, offsets[3 * row + 1] + i
+                    u, v = load(dy, at_dy, 1), load(x, at_x, 1)
+                    inverse = inverses[row]
+                    if scaled:
+                        acc = acc + simd.to_f64(u * (v * inverse))
+                        u = u * scale
+                    put(dx, offsets[3 * row + 2] + i, 1, simd.fma(v, factors[row], u * inverse))
+                    if contiguous:
+                        simd.prefetch(dy, following[3 * row] + i)
+                        simd.prefetch(x, following[3 * row + 1] + i)
+                if scaled:
+                    simd.store(partial, at_partial + i - first, 1, acc)
+                i += LANES
+            rest = first + count - i
+            if rest > 0:
+                if scaled:
+                    scale, acc = load_part(g, at_g + i - first, 1, rest), load(partial, at_partial + i - first, 1)
+                for row in range(rows):
+                    u, v = load_part(dy, offsets[3 * row] + i, 1, rest), load_part(x, offsets[3 * row + 1] + i, 1, rest)
+                    inverse = inverses[row]
+                    if scaled:
+                        acc = acc + simd.to_f64(u * (v * inverse))
+                        u = u * scale
+                    simd.store_part(dx, offsets[3 * row + 2] + i, 1, simd.fma(v, factors[row], u * inverse), rest)
+                if scaled:
+                    simd.store(partial, at_partial + i - first, 1, acc)
+
+        return write
+
+    write, write_stream = writer(simd.store), writer(simd.stream_store)
+
+    @inline
+    def add_groups(words, dgamma, partials, first, count):
+        """Columns of dgamma: the groups' partial sums, one group after the other."""
+        for i in range(first, first + count, LANES):
+            acc = simd.spread(0.0)
+            for group in range(words[GROUPS]):
+                acc = acc + load(partials, group * words[PITCH] + i, 1)
+            for lane in range(min(LANES, first + count - i)):
+                simd.store_one(dgamma, (i + lane) * words[STEP_DGAMMA], simd.extract(acc, lane))
+
+    def body(words, counter, dy, x, g, rms, dx, dgamma, partials):
+        extent = words[EXTENT]
+        stream = words[STREAM] != 0 and tasks.is_aligned(dx)
+        tile_dy, tile_x, tile_g = tasks.scratch(real, room), tasks.scratch(real, room), tasks.scratch(real, room)
+        here, row_at = tasks.scratch(int64, 1), tasks.scratch(int64, 4)
+        offsets, following = tasks.scratch(int64, all_offsets), tasks.scratch(int64, all_offsets)
+        inverses, factors, roots = tasks.scratch(real, chunk), tasks.scratch(real, chunk), tasks.scratch(float64, chunk)
+        task = tasks.claim(counter, -1)
+        while task < words[GROUPS]:
+            partial = tasks.as_f64(partials, task * words[PITCH])
+            if scaled:
+                columns.clear(partial, 0, columns.vectors(extent), 0.0)
+            end = min(words[ROWS], (task + 1) * words[PER_TASK])
+            for row in range(task * words[PER_TASK], end, chunk):
+                rows = min(chunk, end - row)
+                for k in range(rows):
+                    tasks.locate(words, ROWS_AT, 4, row + k, row_at)
+                    at_dy, at_x, at_dx, at_rms = row_at[0], row_at[1], row_at[2], row_at[3]
+                    root = float64(simd.load_one(rms, at_rms))
+                    offsets[3 * k], offsets[3 * k + 1], offsets[3 * k + 2], roots[k] = at_dy, at_x, at_dx, root
+                    tasks.locate(words, ROWS_AT, 4, row + chunk + k, row_at)
+                    following[3 * k], following[3 * k + 1] = row_at[0], row_at[1]
+                    total = 0.0
+                    for first in range(0, extent, BLOCK):
+                        count = min(BLOCK, extent - first)
+                        if contiguous:
+                            total += projection(dy, at_dy + first, x, at_x + first, g, first, count)
+                        else:
+                            fetch(dy, at_dy, words, words[INNER], first, count, tile_dy, here)
+                            fetch(x, at_x, words, words[INNER + 1], first, count, tile_x, here)
+                            if scaled:
+                                fetch(g, 0, words, words[INNER + 2], first, count, tile_g, here)
+                            total += projection(tile_dy, 0, tile_x, 0, tile_g, 0, count)
+                    inverses[k] = real(1.0 / root)
+                    factors[k] = real(-total / (root * root * root * extent))
+                if contiguous:
+                    if extent < NARROW:
+                        for k in range(rows):
+                            narrow_row(
+                                dy, offsets[3 * k], x, offsets[3 * k + 1], g, dx, offsets[3 * k + 2], partial, extent, roots[k]
+                            )
+                    elif stream:
+                        write_stream(dy, x, g, 0, dx, partial, 0, 0, extent, rows, offsets, following, inverses, factors)
+                    else:
+                        write(dy, x, g, 0, dx, partial, 0, 0, extent, rows, offsets, following, inverses, factors)
+                else:
+                    at_dy, at_x, at_dx = offsets[0], offsets[1], offsets[2]
+                    offsets[0], offsets[1], offsets[2] = 0, 0, 0
+                    for first in range(0, extent, BLOCK):
+                        count = min(BLOCK, extent - first)
+                        if extent > BLOCK:
+                            fetch(dy, at_dy, words, words[INNER], first, count, tile_dy, here)
+                            fetch(x, at_x, words, words[INNER + 1], first, count, tile_x, here)
+                            if scaled:
+                                fetch(g, 0, words, words[INNER + 2], first, count, tile_g, here)
+                        if extent < NARROW:
+                            narrow_row(tile_dy, 0, tile_x, 0, tile_g, tile_dy, 0, partial, extent, roots[0])
+                        else:
+                            write(
+                                tile_dy, tile_x, tile_g, 0, tile_dy, partial, first, 0, count, 1, offsets, following, inverses, factors
+                            )
+                        scatter(tile_dy, dx, at_dx, words, words[INNER + 3], first, count, here)
+            tasks.finish(counter, DONE)
+            task = tasks.claim(counter, task)
+        if stream:
+            tasks.flush_streams()
+        while task < words[TASKS]:
+            tasks.wait_for(counter, DONE, words[GROUPS])
+            first = (task - words[GROUPS]) * COLUMNS
+            add_groups(words, dgamma, tasks.as_f64(partials, 0), first, min(COLUMNS, extent - first))
+            task = tasks.claim(counter, task)
+
+    pointer = simd.pointer_to(element)
+    operands = (pointer, pointer, pointer, simd.pointer_to(rms_element), pointer, pointer)
+    return body, (tasks.words, tasks.words, *operands, simd.pointer_to("i64"))
+
+
+# --- launchers ---------------------------------------------------------------------------------------------------------------
+
+
+def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for a forward problem: bind(layouts of x, gamma, y, rms) -> launch."""
+    contiguous, strided = _functions(forward_body, 4, problem)
+    rows, extent, size = problem.row_count, problem.norm_total_extent, problem.element.size
+
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
+        x, gamma, y, rms = layouts
+        if rows == 0:
+            return parallel.idle
+        outer, inner, side_by_side = _geometry(problem, [x, y, rms], [x, gamma, y])
+        row_bytes = 2 * extent * size
+        per_task = parallel.per_task(rows, row_bytes)
+        count = -(-rows // per_task)
+        stream = side_by_side and _streams(rows * row_bytes, size, [dim.steps[1] for dim in outer])
+        head = [count, per_task, rows, extent, stream, _bits(problem.eps), 0, 0, 0]
+        words = _words(head, outer, inner)
+        return parallel.launcher(contiguous if side_by_side else strided, words, count, rows * row_bytes)
+
+    return bind
+
+
+def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for a backward problem: bind(layouts of dy, x, gamma, rms, dx, dgamma) -> launch."""
+    contiguous, strided = _functions(backward_body, 7, problem)
+    rows, extent, size = problem.row_count, problem.norm_total_extent, problem.element.size
+
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
+        dy, x, gamma, rms, dx, dgamma = layouts
+        if extent == 0 or (rows == 0 and dgamma is None):
+            return parallel.idle
+        outer, inner, side_by_side = _geometry(problem, [dy, x, dx, rms], [dy, x, gamma, dx])
+        groups, work = group_count(rows), 3 * rows * extent * size
+        tasks = groups + (-(-extent // COLUMNS) if dgamma is not None else 0)
+        stream = side_by_side and _streams(work, size, [dim.steps[2] for dim in outer])
+        step = dgamma.stride[0] if dgamma is not None else 0
+        words = _words([tasks, rows_per_group(rows), rows, extent, stream, 0, groups, partial_pitch(extent), step], outer, inner)
+        return _grouped_launch(contiguous if side_by_side else strided, words, tasks if work > parallel.SERIAL_BYTES else 1)
+
+    return bind
+
+
+def _grouped_launch(function: NativeFunction, words: Any, tasks: int) -> parallel.Launch:
+    address, block = addressof(words), c_int64 * 2
+
+    def launch(args: Any, workspace: int, stream: Any, alive: Any = words) -> None:
+        parallel.launch(function, address, tasks, (*args.addresses, workspace), block())
+
+    return launch
+
+
+def _functions(body: Callable, pointers: int, problem: Any) -> list[NativeFunction]:
+    static = (problem.element.value, problem.stored_rms_element.value, "gamma" if problem.has_gamma else "plain")
+    return [build(body, pointers, *static, access) for access in ("contiguous", "strided")]
+
+
+def _geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
+    """The dims that lead to a row, those within it of each operand, and whether all rows lie side by side."""
+    outer_rank = len(problem.outer_shape)
+    outer = collapse(problem.outer_shape, [layout.stride[:outer_rank] for layout in leading])
+    within = [[] if layout is None else _row_dims(layout, outer_rank) for layout in inner]
+    # gamma has rank 1, and all of it is the row.
+    return outer, within, all(dims in ([], [Dim(problem.norm_total_extent, (1,))]) for dims in within)
+
+
+def _row_dims(layout: Any, outer_rank: int) -> list[Dim]:
+    """The axes of a row in their order, neighbours merged: an element's place in the row is its place in the sum."""
+    first = outer_rank if len(layout.shape) > outer_rank and len(layout.shape) != 1 else 0
+    dims: list[Dim] = []
+    for extent, stride in zip(layout.shape[first:], layout.stride[first:], strict=True):
+        if extent == 1:
+            continue
+        if dims and dims[-1].steps[0] == extent * stride:
+            extent *= dims.pop().extent
+        dims.append(Dim(extent, (stride,)))
+    return dims or [Dim(1, (1,))]
+
+
+def _words(head: list[int], outer: list[Dim], inner: list[list[Dim]]) -> Any:
+    tail = dim_words(outer)
+    places = []
+    for dims in inner:
+        places.append(ROWS_AT + len(tail))
+        tail += dim_words(dims)
+    return as_words([*head, *places, *[0] * (ROWS_AT - INNER - len(places)), *tail])
+
+
+def _streams(work_bytes: int, size: int, steps: Sequence[int]) -> bool:
+    """Whether results go past the caches: only large ones, and only if every row keeps the alignment of the first."""
+    return work_bytes > STREAM_BYTES and all(step * size % 64 == 0 for step in steps)
+
+
+def _bits(number: float) -> int:
+    return struct.unpack("q", struct.pack("d", number))[0]

@@ -1,0 +1,49 @@
+"""Small native kernels over one array, for tests of what bodies are written in."""
+
+from __future__ import annotations
+
+from ctypes import addressof
+from typing import Any
+
+import numpy
+
+from baracuda_kernels.lang.geometry import as_words
+from baracuda_kernels.lang.native import build
+
+
+def map_body(function: str, source: str, target: str, conversion: str) -> Any:
+    """y = function(x), sixteen at a time; `conversion` says how f16 is converted."""
+    from baracuda_kernels.lang import halves, simd, tasks, vmath
+
+    halves.force_integer_f16(conversion == "integer")
+    if function == "copy":
+
+        @simd.inline
+        def apply(v: Any) -> Any:
+            return v
+
+    else:
+        apply = getattr(vmath, function)
+
+    def body(words, counter, x, y):  # type: ignore[no-untyped-def]
+        count = words[0]
+        i = 0
+        while i + simd.LANES <= count:
+            simd.store(y, i, 1, apply(simd.load(x, i, 1)))
+            i += simd.LANES
+        if i < count:
+            simd.store_part(y, i, 1, apply(simd.load_part(x, i, 1, count - i)), count - i)
+
+    return body, (tasks.words, tasks.words, simd.pointer_to(source), simd.pointer_to(target))
+
+
+def mapped(function: str, x: numpy.ndarray, source: str, target: str, dtype: Any, conversion: str = "processor") -> numpy.ndarray:
+    y = numpy.zeros(x.shape, dtype)
+    native = build(map_body, 2, function, source, target, conversion)
+    words = as_words([x.size])
+    native(addressof(words), None, x.ctypes.data, y.ctypes.data)
+    if conversion == "integer":
+        from baracuda_kernels.lang import halves
+
+        halves.force_integer_f16(False)
+    return y
