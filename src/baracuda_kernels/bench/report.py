@@ -88,7 +88,7 @@ def host_table(rows: list[HostRow]) -> Table:
 def remarks(rows: Iterable[Row]) -> list[str]:
     """Every wrong kernel and every distinct note, a line each."""
     rows = list(rows)
-    wrong = [f"WRONG {row.op}, {row.problem}: {kernel}: {error}" for row in rows for kernel, error in row.wrong.items()]
+    wrong = [f"WRONG {row.op}, {row.problem}: {kernel}: {error.splitlines()[0]}" for row in rows for kernel, error in row.wrong.items()]
     return wrong + list(dict.fromkeys(f"{row.op}: {note}" for row in rows for note in row.notes))
 
 

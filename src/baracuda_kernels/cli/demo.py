@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """1 if any result is wrong."""
     out = report.console()
-    out.print(f"{cpu_name()}, {cores()} cores. The first use of a kernel compiles it and keeps it on disk.", markup=False)
+    out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
     settings = Settings(rounds=5, without=frozenset({COMPILED, JAX}), other_kernels=False)
     rows, _ = measure_all(list(showcase(list(registry.plans()), options.problems)), [], settings, out)
     out.print(demo_table(rows))

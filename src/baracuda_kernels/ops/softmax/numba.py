@@ -31,9 +31,8 @@ SPLIT_PARTS = 256  # segments in one split launch: 4 KB of partial results
 class Bodies(NamedTuple):
     rows: NativeFunction
     strided_rows: NativeFunction
-    split: NativeFunction
-    strided_split: NativeFunction
     columns: NativeFunction
+    split: NativeFunction | None  # only for rows that are long enough
 
 
 def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
@@ -53,9 +52,8 @@ def _kernel(direction: str, problem: Any) -> Callable[[Sequence[Any]], parallel.
     bodies = Bodies(
         build(rows_body, operands, *static, "contiguous"),
         build(rows_body, operands, *static, "strided"),
-        build(split_body, operands, *static, "contiguous"),
-        build(split_body, operands, *static, "strided"),
         build(columns_body, operands, *static),
+        build(split_body, operands, *static, "contiguous") if problem.extent >= SPLIT_EXTENT else None,
     )
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
@@ -90,9 +88,7 @@ def _rows_launch(bodies: Bodies, element: str, axis: Dim, outer: list[Dim]) -> p
     segment = segment_length(axis.extent)
     words = as_words([count, per_task, rows, axis.extent, segment, stream, 0, 0, *axis.steps, *dim_words(outer)])
     launch = parallel.launcher(bodies.rows if contiguous else bodies.strided_rows, words, count, rows * row_bytes)
-    if axis.extent < SPLIT_EXTENT:
-        return launch
-    return _split_launch(bodies.split if contiguous else bodies.strided_split, words, launch)
+    return launch if bodies.split is None or not contiguous else _split_launch(bodies.split, words, launch)
 
 
 def _split_launch(function: NativeFunction, words: Any, whole: parallel.Launch) -> parallel.Launch:

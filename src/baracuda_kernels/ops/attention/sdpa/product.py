@@ -59,6 +59,7 @@ def multiplier(tile: Tile):
             for r in range(1, tile.rows):
                 there = builder.icmp_signed("<", ir.Constant(I64, r), rows)
                 sources.append(builder.select(there, builder.gep(sources[-1], [row_step]), sources[-1]))
+            _ask_for(builder, tile, c, at_c, step_c)
             sums = _sums(builder, tile, scalar, sources, depth_step, b, depth)
             whole = builder.icmp_signed("==", columns, ir.Constant(I64, tile.columns))
             for r in range(tile.rows):
@@ -74,6 +75,18 @@ def multiplier(tile: Tile):
         return types.void(a, *whole_numbers, b, c, *[types.int64] * 5, types.boolean), codegen
 
     return multiply
+
+
+def _ask_for(builder, tile, c, at_c, step_c):
+    """Asks for the lines of C that will be written, so that they come while the sums are taken."""
+    byte = ir.IntType(8).as_pointer()
+    ask = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32]))
+    line = 64 // (8 if isinstance(c.type.pointee, ir.DoubleType) else 4)
+    for r in range(tile.rows):
+        row = builder.add(at_c, builder.mul(step_c, ir.Constant(I64, r)))
+        for column in range(0, tile.columns, line):
+            at = builder.gep(c, [builder.add(row, ir.Constant(I64, column))])
+            builder.call(ask, [builder.bitcast(at, byte), *(ir.Constant(I32, number) for number in (1, 3, 1))])  # to write
 
 
 def _sums(builder, tile, scalar, sources, depth_step, b, depth):

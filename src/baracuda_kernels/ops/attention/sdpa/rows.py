@@ -59,14 +59,30 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
         return t if count >= LANES else simd.where(simd.first_lanes(count), t, lowest)
 
     @inline
+    def highest(marks, at, mask, at_mask, mask_step, scale, count):
+        a = simd.spread(lowest)
+        b, c, d = a, a, a
+        j = 0
+        while j + 4 * LANES <= count:
+            # Four chains, since one would wait for itself.
+            a = simd.maximum(a, score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, LANES))
+            j += LANES
+            b = simd.maximum(b, score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, LANES))
+            j += LANES
+            c = simd.maximum(c, score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, LANES))
+            j += LANES
+            d = simd.maximum(d, score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, LANES))
+            j += LANES
+        while j < count:
+            a = simd.maximum(a, score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, count - j))
+            j += LANES
+        return simd.largest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
+
+    @inline
     def fold(marks, at, mask, at_mask, mask_step, scale, count, kept, tops, totals, row):
         """Takes `count` more keys into a row's maximum and sum, and keeps their exponentials."""
-        tall = simd.spread(lowest)
-        for j in range(0, count, LANES):
-            t = score(marks, at + j, mask, at_mask + j * mask_step, mask_step, scale, count - j)
-            tall = simd.maximum(tall, t)
         before = tops[row]
-        top = max(before, simd.largest(tall))
+        top = max(before, highest(marks, at, mask, at_mask, mask_step, scale, count))
         base = real(0) if top == lowest else top
         total = 0.0
         first = 0

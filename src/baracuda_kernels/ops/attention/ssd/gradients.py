@@ -32,7 +32,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     """A task is one span of one group: its heads one after the other, so that d_b and d_c are sums in a fixed order."""
     from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, TO_END, decays
-    from baracuda_kernels.ops.attention.ssd.matrix import filled, matrices, vectors
+    from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     multiply, add, add_lower, add_upper, fetch, fetch_transposed, put = matrices(element)
@@ -141,10 +141,11 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         scores, pairs, mixed = tasks.scratch(real, pair_room), tasks.scratch(real, pair_room), tasks.scratch(real, pair_room)
         state, scalars, columns = tasks.scratch(real, state_room), tasks.scratch(real, PARTS), tasks.scratch(real, CHUNK)
         across, from_start, to_end = tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK)
+        mode = flush_subnormals()
         task = tasks.claim(counter, -1)
         while task < words[TASKS] - 1:
-            index, rest = task % spans, task // spans
-            group, batch = rest % (heads // share), rest // (heads // share)
+            group, rest = task % (heads // share), task // (heads // share)
+            index, batch = rest % spans, rest // spans
             begin, stop = index * span, min(length, (index + 1) * span)
             chunks = (stop - begin + CHUNK - 1) // CHUNK
             for chunk in range(chunks - 1, -1, -1):
@@ -241,6 +242,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                         for index in range(spans):
                             total += kept[shares_of_d_a + (batch * heads + head) * spans + index]
                 simd.store_one(d_a, head * words[D_RATE], real(total))
+        restore_subnormals(mode)
 
     own, step, kept = (simd.pointer_to(name) for name in (element, dt_element, "f64" if element == "f64" else "f32"))
     return body, (tasks.words, tasks.words, own, step, step, own, own, own, own, own, own, step, step, kept)

@@ -13,18 +13,20 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from baracuda_kernels.lang import simd, tasks
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import I32, I64, inline
+from baracuda_kernels.lang.simd import I32, I64, _ON_X86, inline
 
-__all__ = ["Matrices", "filled", "matrices", "outlined", "vectors"]
+__all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "outlined", "restore_subnormals", "vectors"]
 
 # For helpers that are called from many places and are long enough to be called.
 outlined = njit(error_model="numpy")
 
 TILE_ROWS = 4
+AHEAD = 16  # rows to ask for before they are read: the hardware does not follow such strides
 FULL, LOWER, UPPER = 0, 1, 2  # which k a row of `a` has: all, those up to the diagonal, those from the diagonal on
 
 
@@ -138,6 +140,45 @@ def _transpose(typingctx, square, target, at, pitch):
     return types.void(square, target, types.int64, types.int64), codegen
 
 
+def _control(name: str, builder: ir.IRBuilder, slot: ir.Value) -> None:
+    bytes_of = ir.IntType(8).as_pointer()
+    function = builder.module.declare_intrinsic(f"llvm.x86.sse.{name}", fnty=ir.FunctionType(ir.VoidType(), [bytes_of]))
+    builder.call(function, [builder.bitcast(slot, bytes_of)])
+
+
+@intrinsic
+def flush_subnormals(typingctx):
+    """Makes f32 and f64 numbers too small to be normal count as zero in this thread, and returns the mode before for `restore_subnormals`.
+
+    Decays fade through that range in every long chunk, and an x86 processor takes a hundred times as long for such a number.
+    """
+
+    def codegen(context, builder, signature, args):
+        if not _ON_X86:
+            return ir.Constant(I64, 0)
+        slot = cgutils.alloca_once(builder, I32)
+        _control("stmxcsr", builder, slot)
+        before = builder.load(slot)
+        builder.store(builder.or_(before, ir.Constant(I32, 0x8040)), slot)
+        _control("ldmxcsr", builder, slot)
+        return builder.zext(before, I64)
+
+    return types.int64(), codegen
+
+
+@intrinsic
+def restore_subnormals(typingctx, mode):
+    """The mode that `flush_subnormals` returned."""
+
+    def codegen(context, builder, signature, args):
+        if _ON_X86:
+            slot = cgutils.alloca_once(builder, I32)
+            builder.store(builder.trunc(args[0], I32), slot)
+            _control("ldmxcsr", builder, slot)
+
+    return types.void(types.int64), codegen
+
+
 @inline
 def vectors(columns):
     """How many vectors hold so many columns."""
@@ -173,6 +214,7 @@ def matrices(element: str) -> Matrices:
         for i in range(rows):
             for v in range(vectors(columns)):
                 here, left = at + i * step + v * LANES, columns - v * LANES
+                simd.prefetch(source, here + AHEAD * step)
                 if left >= LANES:
                     simd.store(target, i * pitch + v * LANES, 1, simd.load(source, here, 1))
                 else:
@@ -190,6 +232,7 @@ def matrices(element: str) -> Matrices:
                 left = columns - column
                 for i in range(LANES):
                     here = at + (row + i) * step + column
+                    simd.prefetch(source, here + AHEAD * step)
                     if row + i >= rows:
                         simd.store(square, i * LANES, 1, simd.spread(zero))
                     elif left >= LANES:

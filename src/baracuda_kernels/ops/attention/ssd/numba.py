@@ -20,6 +20,7 @@ from baracuda_kernels.ops.attention.ssd.states import BLOCK_ROWS, states_body
 __all__ = ["backward", "forward"]
 
 ENOUGH_TASKS = 16  # a few for each thread, so that they end together
+WALKERS = 64  # threads up to which a forward may give each head to one thread
 SERIAL_WORK = 1 << 18  # numbers of all steps' states; with fewer, waking another thread costs more than it brings
 
 
@@ -36,20 +37,34 @@ def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a forward problem: bind(layouts of the args) -> launch."""
     x, dt, a, b, c, initial, y, final = range(8)
     static = (problem.element.value, problem.step_element.value)
-    states, outputs = build(states_body, 7, *static), build(outputs_body, 7, *static)
+    states, outputs = build(states_body, 7, *static), build(outputs_body, 9, *static)
+    operands = (x, dt, a, b, c, initial, final, y)
+
+    def outputs_stage(layouts: Sequence[Any], walks: bool, enough: int) -> Stage:
+        span, spans = (problem.seq_len, 1) if walks else (span_length(problem), span_count(problem))
+        share, runs = problem.heads_per_group, problem.batch_size * problem.groups * spans
+        per_task = max(share, 1)
+        while per_task > 1 and runs * -(-share // per_task) < enough:
+            per_task = -(-per_task // 2)
+        tasks = runs * -(-share // per_task)
+        flags = (walks, layouts[initial] is not None, walks and layouts[final] is not None)
+        strides = (*_strides(layouts, x, dt, b, c, y, initial, final), *_stride(layouts[a], 1))
+        return Stage(outputs, as_words([tasks, *_extents(problem), span, spans, per_task, *flags, *strides]), tasks, operands)
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
-        share, spans = problem.heads_per_group, span_count(problem)
-        per_task = share
-        while per_task > 1 and problem.batch_size * problem.groups * spans * -(-share // per_task) < ENOUGH_TASKS:
-            per_task = -(-per_task // 2)
-        tasks = problem.batch_size * problem.groups * spans * (-(-share // per_task) if share else 0)
-        words = [tasks, *_extents(problem), per_task, *_strides(layouts, x, dt, b, c, y), *_stride(layouts[a], 1)]
-        stages = (
-            _states(states, problem, layouts, (x, dt, a, b, initial, final), backwards=False, kept=1),
-            Stage(outputs, as_words(words), tasks, (x, dt, a, b, c, y)),
-        )
-        return _launch(problem, stages)
+        passing = _states(states, problem, layouts, (x, dt, a, b, initial, final), backwards=False, kept=1)
+        if span_count(problem) == 0:
+            return _launch(problem, passing)
+        spread = _launch(problem, passing, outputs_stage(layouts, False, ENOUGH_TASKS))
+        walking = {threads: _launch(problem, outputs_stage(layouts, True, 2 * threads)) for threads in range(1, WALKERS + 1)}
+        heads = problem.batch_size * problem.num_heads
+
+        def launch(args: Any, workspace: int, stream: Any) -> None:
+            threads = parallel.get_num_threads()
+            walk = walking.get(threads) if heads >= 2 * threads or threads == 1 else None
+            (walk or spread)(args, workspace, stream)
+
+        return launch
 
     return bind
 
@@ -63,21 +78,24 @@ def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         # The last task is the sum of d_a.
         tasks = problem.batch_size * problem.groups * span_count(problem) + 1
-        words = [tasks, *_extents(problem), problem.batch_size]
+        words = [tasks, *_extents(problem), *_spans(problem), problem.batch_size]
         words += [*_strides(layouts, x, dt, b, c, dy, dx, d_b, d_c, d_dt), *_stride(layouts[a], 1), *_stride(layouts[d_a], 1)]
-        stages = (
+        return _launch(
+            problem,
             _states(states, problem, layouts, (x, dt, a, b, initial, -1), backwards=False, kept=2),
             _states(states, problem, layouts, (dy, dt, a, c, d_final, d_initial), backwards=True, kept=2),
             Stage(gradients, as_words(words), tasks, (x, dt, a, b, c, dy, dx, d_b, d_c, d_dt, d_a)),
         )
-        return _launch(problem, stages)
 
     return bind
 
 
 def _extents(problem: Any) -> tuple[int, ...]:
-    extents = (problem.seq_len, problem.num_heads, problem.head_dim, problem.state_dim, problem.heads_per_group)
-    return (*extents, span_length(problem), span_count(problem))
+    return problem.seq_len, problem.num_heads, problem.head_dim, problem.state_dim, problem.heads_per_group
+
+
+def _spans(problem: Any) -> tuple[int, int]:
+    return span_length(problem), span_count(problem)
 
 
 def _stride(layout: Any, count: int) -> tuple[int, ...]:
@@ -101,11 +119,11 @@ def _states(
     last = None if end < 0 else layouts[end]
     flags = (backwards, layouts[start] is not None, last is not None, kept, kept - 1 if backwards else 0)
     strides = (*_strides(layouts, rows, dt, columns), *_stride(layouts[a], 1), *_stride(layouts[start], 3), *_stride(last, 3))
-    words = as_words([tasks, *_extents(problem), block, *flags, *strides])
+    words = as_words([tasks, *_extents(problem), *_spans(problem), block, *flags, *strides])
     return Stage(function, words, tasks, operands)
 
 
-def _launch(problem: Any, stages: tuple[Stage, ...]) -> parallel.Launch:
+def _launch(problem: Any, *stages: Stage) -> parallel.Launch:
     extents = problem.batch_size, problem.seq_len, problem.num_heads, problem.head_dim, problem.state_dim
     serial = math.prod(extents) < SERIAL_WORK
     ready = [stage for stage in stages if stage.tasks]

@@ -10,21 +10,24 @@ from collections.abc import Callable
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
 
-# The words of a launch; then come the strides: of x, dt, b, c and y by batch, step and head, of a by head.
-(TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, PER_TASK) = range(9)
-X, DT, B, C, Y, RATE, WORDS = 9, 12, 15, 18, 21, 24, 25
+# The words of a launch; then come the strides: of x, dt, b, c and y by batch, step and head, of both states by batch, head and row, of a.
+(TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, PER_TASK, WALKS, HAS_START, HAS_END) = range(12)
+X, DT, B, C, Y, START, END, RATE = range(12, 36, 3)
 
 
 def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
-    """A task is one span of a few heads of one group; what is the same for all heads of a group is computed once."""
+    """A task is one span of a few heads of one group; what is the same for all heads of a group is computed once.
+
+    Where the one span is the whole sequence (WALKS), the body itself begins with the first state and writes the last one.
+    """
     from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, decays
-    from baracuda_kernels.ops.attention.ssd.matrix import filled, matrices, vectors
+    from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
     real, inline = simd.widened(element), simd.inline
     multiply, _, add_lower, _, fetch, fetch_transposed, put = matrices(element)
     prepare, between = decays(element)
-    step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
+    zero, step_room, state_room, pair_room = real(0), CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
 
     @inline
     def mix(scores, scalars, rows, mixed):
@@ -54,7 +57,19 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     left = simd.load_part(kept, at, 1, columns - n)
                     simd.store_part(kept, at, 1, simd.fma(left, decay, came), columns - n)
 
-    def body(words, counter, x, dt, a, b, c, y, kept):
+    @inline
+    def begin(words, start, batch, head, kept, record, state):
+        """The state before the first step, to its place in memory."""
+        rows, columns, pitch = words[HEAD_DIM], words[STATE_DIM], vectors(words[STATE_DIM]) * LANES
+        if words[HAS_START] != 0:
+            at = batch * words[START] + head * words[START + 1]
+            fetch(start, at, words[START + 2], rows, columns, state, pitch)
+        else:
+            for i in range(0, rows * pitch, LANES):
+                simd.store(state, i, 1, simd.spread(zero))
+        put(state, pitch, rows, columns, kept, record, columns)
+
+    def body(words, counter, x, dt, a, b, c, start, end, y, kept):
         length, heads, head_dim, state_dim, share = words[LENGTH], words[HEADS], words[HEAD_DIM], words[STATE_DIM], words[SHARE]
         span, spans, per_task = words[SPAN], words[SPANS], words[PER_TASK]
         head_vectors, state_vectors = vectors(head_dim), vectors(state_dim)
@@ -64,14 +79,18 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         scores, mixed = tasks.scratch(real, pair_room), tasks.scratch(real, pair_room)
         scalars = tasks.scratch(real, PARTS)
         parts = (share + per_task - 1) // per_task
+        mode = flush_subnormals()
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:
-            index, rest = task % spans, task // spans
-            part, rest = rest % parts, rest // parts
-            group, batch = rest % (heads // share), rest // (heads // share)
+            part, rest = task % parts, task // parts
+            group, rest = rest % (heads // share), rest // (heads // share)
+            index, batch = rest % spans, rest // spans
             first_head = group * share + part * per_task
             last_head = min(first_head + per_task, (group + 1) * share)
             stop = min(length, (index + 1) * span)
+            if words[WALKS] != 0:
+                for head in range(first_head, last_head):
+                    begin(words, start, batch, head, kept, (batch * heads + head) * head_dim * state_dim, state)
             for t in range(index * span, stop, CHUNK):
                 rows = min(CHUNK, stop - t)
                 at_b = batch * words[B] + t * words[B + 1] + group * words[B + 2]
@@ -91,12 +110,18 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     add_lower(results, head_pitch, mixed, CHUNK, 1, inputs, head_pitch, rows, head_vectors, rows, False)
                     at_y = batch * words[Y] + t * words[Y + 1] + head * words[Y + 2]
                     put(results, head_pitch, rows, head_dim, y, at_y, words[Y + 1])
-                    if t + CHUNK < stop:
+                    if t + CHUNK < stop or words[HAS_END] != 0:
                         fetch(b, at_b, words[B + 1], rows, state_dim, results, state_pitch)
                         weigh(results, state_pitch, rows, state_vectors, scalars, INFLOW)
                         multiply(state, state_pitch, inputs, 1, head_pitch, results, state_pitch, head_dim, state_vectors, rows, False)
                         pass_on(kept, record, head_dim, state_dim, state, state_pitch, scalars[SINCE_START + rows - 1])
+            if words[HAS_END] != 0:
+                for head in range(first_head, last_head):
+                    fetch(kept, (batch * heads + head) * head_dim * state_dim, state_dim, head_dim, state_dim, state, state_pitch)
+                    at = batch * words[END] + head * words[END + 1]
+                    put(state, state_pitch, head_dim, state_dim, end, at, words[END + 2])
             task = tasks.claim(counter, task)
+        restore_subnormals(mode)
 
     own, step, kept = (simd.pointer_to(name) for name in (element, dt_element, "f64" if element == "f64" else "f32"))
-    return body, (tasks.words, tasks.words, own, step, step, own, own, own, kept)
+    return body, (tasks.words, tasks.words, own, step, step, own, own, kept, kept, own, kept)

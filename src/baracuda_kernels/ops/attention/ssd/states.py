@@ -19,7 +19,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     """A task is a block of rows of one head's state, over the whole sequence."""
     from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, decays
-    from baracuda_kernels.ops.attention.ssd.matrix import filled, matrices, vectors
+    from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
     real, inline = simd.widened(element), simd.inline
     multiply, _, _, _, fetch, _, put = matrices(element)
@@ -49,6 +49,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         part, columns = tasks.scratch(real, row_room), tasks.scratch(real, weighted_room)
         state, inflow, scalars = tasks.scratch(real, state_room), tasks.scratch(real, state_room), tasks.scratch(real, PARTS)
         weights = SINCE_START if backwards else INFLOW
+        mode = flush_subnormals()
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:
             first_row, pair = task % blocks * words[BLOCK], task // blocks
@@ -84,6 +85,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                 at = batch * words[END] + head * words[END + 1] + first_row * words[END + 2]
                 put(state, pitch, rows, state_dim, end, at, words[END + 2])
             task = tasks.claim(counter, task)
+        restore_subnormals(mode)
 
     own, step, kept = (simd.pointer_to(name) for name in (element, dt_element, "f64" if element == "f64" else "f32"))
     return body, (tasks.words, tasks.words, own, step, step, own, kept, kept, kept)

@@ -6,7 +6,7 @@ The cut is a function of the problem alone, so the order in which dgamma is summ
 from __future__ import annotations
 
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor
+from baracuda_kernels.ops.normalization.rms_norm.descriptor import HALVES, RMSNormBackwardDescriptor
 
 MOST_GROUPS = 64
 FEWEST_ROWS = 8  # of a group, so that partial sums weigh little beside the rows
@@ -21,12 +21,13 @@ def group_count(rows: int) -> int:
 
 
 def partial_pitch(extent: int) -> int:
-    """From one group's partial sums to the next, in f64: whole vectors."""
+    """From one group's partial sums to the next: whole vectors."""
     return -(-extent // LANES) * LANES
 
 
 def partial_bytes(descriptor: RMSNormBackwardDescriptor) -> int:
-    """The workspace: partial sums are kept in f64, whatever the element, so that any number of rows is summed accurately."""
+    """The workspace. Partial sums are kept in f32 for halves, which that suits for any number of rows, and in f64 for f32 and f64."""
     if not descriptor.has_gamma:
         return 0
-    return 8 * group_count(descriptor.row_count) * partial_pitch(descriptor.norm_total_extent)
+    size = 4 if descriptor.element in HALVES else 8
+    return size * group_count(descriptor.row_count) * partial_pitch(descriptor.norm_total_extent)

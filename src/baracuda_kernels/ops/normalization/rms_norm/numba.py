@@ -24,8 +24,7 @@ TASKS, PER_TASK, ROWS, EXTENT, STREAM, EPS, GROUPS, PITCH, STEP_DGAMMA, INNER = 
 ROWS_AT = INNER + 4
 DONE = 1  # of the backward's counter: groups that are finished
 
-STREAM_BYTES = 32 << 30  # operands beyond this do not stay in a cache for the next reader
-CHUNK = 4  # rows of the backward that are written together, to touch dgamma's partial sums less often
+STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
 NARROW = 8  # rows shorter than this are computed in f64: with so few elements the two terms of dx cancel
 COLUMNS = 1024  # of dgamma, summed by one task
 TINY, HUGE = 1e-30, 1e38  # sums of squares in f32 that are out of this range are taken again in f64
@@ -34,7 +33,7 @@ TINY, HUGE = 1e-30, 1e38  # sums of squares in f32 that are out of this range ar
 # --- parts of both bodies ----------------------------------------------------------------------------------------------------
 
 
-def _stage(element: str) -> tuple[Callable, Callable]:
+def _stage() -> tuple[Callable, Callable]:
     """Moves a block of a row with any strides into a tile, widened, and back."""
     from baracuda_kernels.lang import simd, tasks
 
@@ -77,7 +76,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
     float64 = simd.float64
     scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
-    fetch, scatter = _stage(element)
+    fetch, scatter = _stage()
     room = LANES if contiguous else BLOCK + LANES
 
     def summation(widen):
@@ -189,11 +188,12 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
     """Groups of rows; then, once all groups are done, blocks of dgamma's columns."""
     from baracuda_kernels.lang import columns, simd, tasks
 
-    inline, load, load_part, real, int64, float64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64, simd.float64
-    scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
-    fetch, scatter = _stage(element)
-    room, chunk = (LANES, CHUNK) if contiguous else (BLOCK + LANES, 1)
-    all_offsets = 3 * CHUNK  # of dy, x and dx, one row of a chunk after the other
+    inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
+    float64, scaled, contiguous, zero = simd.float64, gamma == "gamma", access == "contiguous", simd.widened(element)(0)
+    sums = real if element in ("f16", "bf16") else float64  # what partial sums are kept in: see `groups`
+    to_sums = inline(lambda v: v) if sums == real else simd.to_f64
+    fetch, scatter = _stage()
+    room, nothing = LANES if contiguous else BLOCK + LANES, sums(0)
 
     @inline
     def projection(dy, at_dy, x, at_x, g, at_g, count):
@@ -214,8 +214,8 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
         return float64(simd.tree_sum(acc))
 
     @inline
-    def narrow_row(dy, at_dy, x, at_x, g, dx, at_dx, partial, count, root):
-        """A row so short that it is all computed in f64."""
+    def write_narrow(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, count, root):
+        """dx of a row so short that all of it is computed in f64, and its share of dgamma."""
         total = 0.0
         for i in range(count):
             u = float64(simd.load_one(dy, at_dy + i))
@@ -223,7 +223,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
         for i in range(count):
             u, v = float64(simd.load_one(dy, at_dy + i)), float64(simd.load_one(x, at_x + i))
             if scaled:
-                partial[i] += u * v / root
+                partials[share + i] += sums(u * v / root)
                 u *= float64(simd.load_one(g, i))
             # Of a single element hardly anything but eps remains: rms² - x², without the squares.
             rest = u * (root - v) * (root + v) if count == 1 else u * (root * root * count) - v * total
@@ -231,51 +231,81 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
 
     def writer(put):
         @inline
-        def write(dy, x, g, at_g, dx, partial, at_partial, first, count, rows, offsets, following, inverses, factors):
-            """dx of a block of several rows, and their share of dgamma."""
-            i = first
-            while i + LANES <= first + count:
+        def write(dy, at_dy, x, at_x, g, at_g, dx, at_dx, partials, share, count, inverse, factor, ahead_dy, ahead_x):
+            """dx of a block, and its share of dgamma."""
+            i = 0
+            while i + LANES <= count:
+                u, v = load(dy, at_dy + i, 1), load(x, at_x + i, 1)
                 if scaled:
-                    scale, acc = load(g, at_g + i - first, 1), load(partial, at_partial + i - first, 1)
-                for row in range(rows):
-                    at_dy, at_x = offsets[3 * row] + i, offsets[3 * row + 1] + i
-                    u, v = load(dy, at_dy, 1), load(x, at_x, 1)
-                    inverse = inverses[row]
-                    if scaled:
-                        acc = acc + simd.to_f64(u * (v * inverse))
-                        u = u * scale
-                    put(dx, offsets[3 * row + 2] + i, 1, simd.fma(v, factors[row], u * inverse))
-                    if contiguous:
-                        simd.prefetch(dy, following[3 * row] + i)
-                        simd.prefetch(x, following[3 * row + 1] + i)
-                if scaled:
-                    simd.store(partial, at_partial + i - first, 1, acc)
+                    acc = load(partials, share + i, 1)
+                    simd.store(partials, share + i, 1, acc + to_sums(u * (v * inverse)))
+                    u = u * load(g, at_g + i, 1)
+                put(dx, at_dx + i, 1, simd.fma(v, factor, u * inverse))
+                if contiguous:
+                    simd.prefetch(dy, at_dy + i + ahead_dy)
+                    simd.prefetch(x, at_x + i + ahead_x)
                 i += LANES
-            rest = first + count - i
+            rest = count - i
             if rest > 0:
+                u, v = load_part(dy, at_dy + i, 1, rest), load_part(x, at_x + i, 1, rest)
                 if scaled:
-                    scale, acc = load_part(g, at_g + i - first, 1, rest), load(partial, at_partial + i - first, 1)
-                for row in range(rows):
-                    u, v = load_part(dy, offsets[3 * row] + i, 1, rest), load_part(x, offsets[3 * row + 1] + i, 1, rest)
-                    inverse = inverses[row]
-                    if scaled:
-                        acc = acc + simd.to_f64(u * (v * inverse))
-                        u = u * scale
-                    simd.store_part(dx, offsets[3 * row + 2] + i, 1, simd.fma(v, factors[row], u * inverse), rest)
-                if scaled:
-                    simd.store(partial, at_partial + i - first, 1, acc)
+                    acc = load(partials, share + i, 1)
+                    simd.store(partials, share + i, 1, acc + to_sums(u * (v * inverse)))
+                    u = u * load_part(g, at_g + i, 1, rest)
+                simd.store_part(dx, at_dx + i, 1, simd.fma(v, factor, u * inverse), rest)
 
         return write
 
     write, write_stream = writer(simd.store), writer(simd.stream_store)
 
     @inline
+    def fetch_block(dy, at_dy, x, at_x, g, words, first, count, tile_dy, tile_x, tile_g, here):
+        fetch(dy, at_dy, words, words[INNER], first, count, tile_dy, here)
+        fetch(x, at_x, words, words[INNER + 1], first, count, tile_x, here)
+        if scaled:
+            fetch(g, 0, words, words[INNER + 2], first, count, tile_g, here)
+
+    @inline
+    def row_in_place(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, extent, root, ahead_dy, ahead_x, stream):
+        """A row whose operands all lie side by side."""
+        if extent < NARROW:
+            write_narrow(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, extent, root)
+            return
+        total = 0.0
+        for first in range(0, extent, BLOCK):
+            total += projection(dy, at_dy + first, x, at_x + first, g, first, min(BLOCK, extent - first))
+        inverse, factor = real(1.0 / root), real(-total / (root * root * root * extent))
+        if stream:
+            write_stream(dy, at_dy, x, at_x, g, 0, dx, at_dx, partials, share, extent, inverse, factor, ahead_dy, ahead_x)
+        else:
+            write(dy, at_dy, x, at_x, g, 0, dx, at_dx, partials, share, extent, inverse, factor, ahead_dy, ahead_x)
+
+    @inline
+    def row_through_tiles(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, words, root, tile_dy, tile_x, tile_g, here):
+        """A row with any strides; one that fits in a block is fetched once."""
+        extent, total = words[EXTENT], 0.0
+        for first in range(0, extent, BLOCK):
+            count = min(BLOCK, extent - first)
+            fetch_block(dy, at_dy, x, at_x, g, words, first, count, tile_dy, tile_x, tile_g, here)
+            total += projection(tile_dy, 0, tile_x, 0, tile_g, 0, count)
+        inverse, factor = real(1.0 / root), real(-total / (root * root * root * extent))
+        for first in range(0, extent, BLOCK):
+            count = min(BLOCK, extent - first)
+            if extent > BLOCK:
+                fetch_block(dy, at_dy, x, at_x, g, words, first, count, tile_dy, tile_x, tile_g, here)
+            if extent < NARROW:
+                write_narrow(tile_dy, 0, tile_x, 0, tile_g, tile_dy, 0, partials, share, extent, root)
+            else:
+                write(tile_dy, 0, tile_x, 0, tile_g, 0, tile_dy, 0, partials, share + first, count, inverse, factor, 0, 0)
+            scatter(tile_dy, dx, at_dx, words, words[INNER + 3], first, count, here)
+
+    @inline
     def add_groups(words, dgamma, partials, first, count):
         """Columns of dgamma: the groups' partial sums, one group after the other."""
         for i in range(first, first + count, LANES):
-            acc = simd.spread(0.0)
+            acc = simd.to_f64(simd.spread(nothing))
             for group in range(words[GROUPS]):
-                acc = acc + load(partials, group * words[PITCH] + i, 1)
+                acc = acc + simd.to_f64(load(partials, group * words[PITCH] + i, 1))
             for lane in range(min(LANES, first + count - i)):
                 simd.store_one(dgamma, (i + lane) * words[STEP_DGAMMA], simd.extract(acc, lane))
 
@@ -283,64 +313,24 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
         extent = words[EXTENT]
         stream = words[STREAM] != 0 and tasks.is_aligned(dx)
         tile_dy, tile_x, tile_g = tasks.scratch(real, room), tasks.scratch(real, room), tasks.scratch(real, room)
-        here, row_at = tasks.scratch(int64, 1), tasks.scratch(int64, 4)
-        offsets, following = tasks.scratch(int64, all_offsets), tasks.scratch(int64, all_offsets)
-        inverses, factors, roots = tasks.scratch(real, chunk), tasks.scratch(real, chunk), tasks.scratch(float64, chunk)
+        here, following = tasks.scratch(int64, 1), tasks.scratch(int64, 4)
         task = tasks.claim(counter, -1)
         while task < words[GROUPS]:
-            partial = tasks.as_f64(partials, task * words[PITCH])
+            share = task * words[PITCH]
             if scaled:
-                columns.clear(partial, 0, columns.vectors(extent), 0.0)
-            end = min(words[ROWS], (task + 1) * words[PER_TASK])
-            for row in range(task * words[PER_TASK], end, chunk):
-                rows = min(chunk, end - row)
-                for k in range(rows):
-                    tasks.locate(words, ROWS_AT, 4, row + k, row_at)
-                    at_dy, at_x, at_dx, at_rms = row_at[0], row_at[1], row_at[2], row_at[3]
-                    root = float64(simd.load_one(rms, at_rms))
-                    offsets[3 * k], offsets[3 * k + 1], offsets[3 * k + 2], roots[k] = at_dy, at_x, at_dx, root
-                    tasks.locate(words, ROWS_AT, 4, row + chunk + k, row_at)
-                    following[3 * k], following[3 * k + 1] = row_at[0], row_at[1]
-                    total = 0.0
-                    for first in range(0, extent, BLOCK):
-                        count = min(BLOCK, extent - first)
-                        if contiguous:
-                            total += projection(dy, at_dy + first, x, at_x + first, g, first, count)
-                        else:
-                            fetch(dy, at_dy, words, words[INNER], first, count, tile_dy, here)
-                            fetch(x, at_x, words, words[INNER + 1], first, count, tile_x, here)
-                            if scaled:
-                                fetch(g, 0, words, words[INNER + 2], first, count, tile_g, here)
-                            total += projection(tile_dy, 0, tile_x, 0, tile_g, 0, count)
-                    inverses[k] = real(1.0 / root)
-                    factors[k] = real(-total / (root * root * root * extent))
+                columns.clear(partials, share, columns.vectors(extent), nothing)
+            row = task * words[PER_TASK]
+            end = min(words[ROWS], row + words[PER_TASK])
+            tasks.locate(words, ROWS_AT, 4, row, following)
+            while row < end:
+                at_dy, at_x, at_dx, root = following[0], following[1], following[2], float64(simd.load_one(rms, following[3]))
+                row += 1
+                tasks.locate(words, ROWS_AT, 4, row, following)
                 if contiguous:
-                    if extent < NARROW:
-                        for k in range(rows):
-                            narrow_row(
-                                dy, offsets[3 * k], x, offsets[3 * k + 1], g, dx, offsets[3 * k + 2], partial, extent, roots[k]
-                            )
-                    elif stream:
-                        write_stream(dy, x, g, 0, dx, partial, 0, 0, extent, rows, offsets, following, inverses, factors)
-                    else:
-                        write(dy, x, g, 0, dx, partial, 0, 0, extent, rows, offsets, following, inverses, factors)
+                    ahead_dy, ahead_x = following[0] - at_dy, following[1] - at_x
+                    row_in_place(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, extent, root, ahead_dy, ahead_x, stream)
                 else:
-                    at_dy, at_x, at_dx = offsets[0], offsets[1], offsets[2]
-                    offsets[0], offsets[1], offsets[2] = 0, 0, 0
-                    for first in range(0, extent, BLOCK):
-                        count = min(BLOCK, extent - first)
-                        if extent > BLOCK:
-                            fetch(dy, at_dy, words, words[INNER], first, count, tile_dy, here)
-                            fetch(x, at_x, words, words[INNER + 1], first, count, tile_x, here)
-                            if scaled:
-                                fetch(g, 0, words, words[INNER + 2], first, count, tile_g, here)
-                        if extent < NARROW:
-                            narrow_row(tile_dy, 0, tile_x, 0, tile_g, tile_dy, 0, partial, extent, roots[0])
-                        else:
-                            write(
-                                tile_dy, tile_x, tile_g, 0, tile_dy, partial, first, 0, count, 1, offsets, following, inverses, factors
-                            )
-                        scatter(tile_dy, dx, at_dx, words, words[INNER + 3], first, count, here)
+                    row_through_tiles(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, words, root, tile_dy, tile_x, tile_g, here)
             tasks.finish(counter, DONE)
             task = tasks.claim(counter, task)
         if stream:
@@ -348,12 +338,12 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
         while task < words[TASKS]:
             tasks.wait_for(counter, DONE, words[GROUPS])
             first = (task - words[GROUPS]) * COLUMNS
-            add_groups(words, dgamma, tasks.as_f64(partials, 0), first, min(COLUMNS, extent - first))
+            add_groups(words, dgamma, partials, first, min(COLUMNS, extent - first))
             task = tasks.claim(counter, task)
 
-    pointer = simd.pointer_to(element)
-    operands = (pointer, pointer, pointer, simd.pointer_to(rms_element), pointer, pointer)
-    return body, (tasks.words, tasks.words, *operands, simd.pointer_to("i64"))
+    pointer, partial_sums = simd.pointer_to(element), simd.pointer_to("f64" if sums == float64 else "f32")
+    operands = (pointer, pointer, pointer, simd.pointer_to(rms_element), pointer, pointer, partial_sums)
+    return body, (tasks.words, tasks.words, *operands)
 
 
 # --- launchers ---------------------------------------------------------------------------------------------------------------

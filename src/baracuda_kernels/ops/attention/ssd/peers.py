@@ -1,0 +1,104 @@
+"""What the scan is timed beside: the same chunked algorithm with torch.einsum, and the recurrence step by step, both in PyTorch.
+
+Halves are widened to f32 first, as the kernels do. Gradients are autograd's, and only the backward pass is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from baracuda_kernels.bench.peers import Call
+from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
+
+CHUNKED = "torch.einsum, chunked"
+STEPWISE = "PyTorch, step by step"
+INPUTS = ("x", "dt", "a", "b", "c", "initial_state")
+
+
+def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    inputs = [operands.get(name) for name in INPUTS]
+    for name, scan in ((CHUNKED, chunked), (STEPWISE, stepwise)):
+
+        def call(scan: Callable[..., Any] = scan) -> object:
+            with torch.no_grad():
+                y, state = scan(descriptor, *_widened(inputs))
+                return y.to(inputs[0].dtype), state
+
+        yield name, call
+
+
+def ssd_chunk_scan_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    for name, scan in ((CHUNKED, chunked), (STEPWISE, stepwise)):
+        yield name, _gradient(descriptor, scan, operands)
+
+
+def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any]) -> Call:
+    import torch
+
+    recorded: list[tuple[Any, ...]] = []
+
+    def call() -> object:
+        if not recorded:
+            inputs = [None if operands.get(name) is None else operands[name].detach().requires_grad_() for name in INPUTS]
+            y, state = scan(descriptor, *_widened(inputs))
+            pairs = [(y.to(inputs[0].dtype), operands["dy"]), (state, operands.get("d_final_state"))]
+            recorded.append(([given for given in inputs if given is not None], *zip(*(p for p in pairs if p[1] is not None), strict=True)))
+        inputs, outputs, gradients = recorded[0]
+        return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True)
+
+    return call
+
+
+def _widened(tensors: list[Any]) -> list[Any]:
+    import torch
+
+    return [None if tensor is None else tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors]
+
+
+def _first_state(descriptor: SsdChunkScanDescriptor, x: Any, initial_state: Any) -> Any:
+    return x.new_zeros(descriptor.state_shape) if initial_state is None else initial_state
+
+
+def stepwise(descriptor: SsdChunkScanDescriptor, x: Any, dt: Any, a: Any, b: Any, c: Any, initial_state: Any) -> tuple[Any, Any]:
+    import torch
+
+    b, c = (group.repeat_interleave(descriptor.heads_per_group, 2) for group in (b, c))
+    state, outputs = _first_state(descriptor, x, initial_state), []
+    for t in range(descriptor.seq_len):
+        decay = torch.exp(dt[:, t] * a)[..., None, None]
+        state = decay * state + (dt[:, t, :, None] * x[:, t])[..., None] * b[:, t, :, None, :]
+        outputs.append((state @ c[:, t, :, :, None])[..., 0])
+    return torch.stack(outputs, 1), state
+
+
+def chunked(descriptor: SsdChunkScanDescriptor, x: Any, dt: Any, a: Any, b: Any, c: Any, initial_state: Any) -> tuple[Any, Any]:
+    """The algorithm of the Mamba-2 paper's minimal listing; the length is a multiple of the chunk."""
+    import torch
+
+    batch, heads, size = descriptor.batch_size, descriptor.num_heads, descriptor.chunk_size
+    chunks, share = descriptor.seq_len // size, descriptor.heads_per_group
+    x = (x * dt[..., None]).view(batch, chunks, size, heads, -1)
+    b, c = (group.repeat_interleave(share, 2).view(batch, chunks, size, heads, -1) for group in (b, c))
+    exponents = (dt * a).view(batch, chunks, size, heads).permute(0, 3, 1, 2)
+    sums = exponents.cumsum(-1)
+    decay = _decays(exponents)
+    within = torch.einsum("bclhn,bcshn,bhcls,bcshp->bclhp", c, b, decay, x)
+    inflow = torch.einsum("bclhn,bhcl,bclhp->bchpn", b, torch.exp(sums[..., -1:] - sums), x)
+    states = torch.cat([_first_state(descriptor, x, initial_state)[:, None], inflow], 1)
+    passed = _decays(torch.nn.functional.pad(sums[..., -1], (1, 0)))
+    states = torch.einsum("bhzc,bchpn->bzhpn", passed, states)
+    across = torch.einsum("bclhn,bchpn,bhcl->bclhp", c, states[:, :-1], torch.exp(sums))
+    return (within + across).reshape(descriptor.x_shape), states[:, -1]
+
+
+def _decays(exponents: Any) -> Any:
+    """exp of the sum of exponents after j up to i, zero above the diagonal; each sum taken by itself, for accuracy."""
+    import torch
+
+    size = exponents.shape[-1]
+    ones = torch.ones(size, size, dtype=torch.bool, device=exponents.device)
+    sums = exponents[..., None].expand(*exponents.shape, size).masked_fill(~ones.tril(-1), 0).cumsum(-2)
+    return torch.exp(sums.masked_fill(~ones.tril(), float("-inf")))
