@@ -11,7 +11,7 @@ demo: $(READY)  ## every op on this machine, checked against its reference and t
 	$(BIN)/baracuda-kernels demo
 
 test: lint  ## linters, types, tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(READY)
 	$(BIN)/ruff check .

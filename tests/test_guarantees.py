@@ -18,10 +18,10 @@ from baracuda_kernels.core.sku import MathPrecision
 from conftest import KERNEL_IDS, KERNELS, PLANS
 
 
-def _plans(op: str, kernel: Any) -> list[Any]:
+def _plans(op: str, kernel: Any, every: int = 1) -> list[Any]:
     plans = []
     for element in kernel.elements:
-        for descriptor in PLANS[op].cases.corners(element):
+        for descriptor in list(PLANS[op].cases.corners(element))[::every]:
             if not list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
                 plans.append(PLANS[op].force(kernel.name, bk.Stream.cpu(), descriptor))
     return plans
@@ -30,7 +30,7 @@ def _plans(op: str, kernel: Any) -> list[Any]:
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
 def test_same_bits_over_repeats_and_threads(op: str, kernel: Any, rng: numpy.random.Generator, threads: Any) -> None:
     compared = 0
-    for plan in _plans(op, kernel):
+    for plan in _plans(op, kernel, every=2):
         if not plan.precision_guarantee.deterministic:
             continue
         inputs = random_inputs(PLANS[op], plan.descriptor, rng)

@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
     ops = options.ops or list(plans)
     rows, host_rows = measure_all(list(showcase(ops, 1 if options.quick else None)), ops, settings, console)
+    console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)
     if host_rows:

@@ -28,6 +28,9 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False)
 
 
+LEGEND = "floor and ours: ms of a copy of as many bytes and of our kernel; share: floor / ours; ×: how many times faster ours is"
+
+
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3g}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
 
@@ -47,8 +50,7 @@ def table(title: str | None = None) -> Table:
 def bench_tables(rows: list[Row]) -> Iterator[Table]:
     """One table per op and kernel: floor and ours in ms, our share of the floor, how many times faster than each of the others."""
     for (op, kernel), group in itertools.groupby(rows, key=lambda row: (row.op, row.kernel)):
-        title = f"{op} by {kernel or 'no kernel'}: copy floor and ours in ms, our share of the floor, times faster than"
-        yield _bench_table(title, list(group))
+        yield _bench_table(f"{op} by {kernel or 'no kernel'}", list(group))
 
 
 def _bench_table(title: str, rows: list[Row]) -> Table:
@@ -74,7 +76,7 @@ def _heading(contender: str, op: str) -> str:
 
 def host_table(rows: list[HostRow]) -> Table:
     contenders = list(dict.fromkeys(name for row in rows for name in row.times))
-    result = table("host time of one call on a small tensor: µs, the quickest sample, PyTorch on one thread")
+    result = table("host time of one call: µs, quickest sample, PyTorch on one thread")
     for heading in ("op", "problem"):
         result.add_column(heading, overflow="fold")
     for name in contenders:
@@ -88,7 +90,9 @@ def host_table(rows: list[HostRow]) -> Table:
 def remarks(rows: Iterable[Row]) -> list[str]:
     """Every wrong kernel and every distinct note, a line each."""
     rows = list(rows)
-    wrong = [f"WRONG {row.op}, {row.problem}: {kernel}: {error.splitlines()[0]}" for row in rows for kernel, error in row.wrong.items()]
+    wrong = [
+        f"WRONG {row.op}, {row.problem}: {kernel}: {error.splitlines()[0]}" for row in rows for kernel, error in row.wrong.items()
+    ]
     return wrong + list(dict.fromkeys(f"{row.op}: {note}" for row in rows for note in row.notes))
 
 

@@ -211,9 +211,7 @@ class Args:
         if self._views is None:
             everything = zip(self.OPERANDS, self._sources, self.addresses, self.layouts, strict=True)
             self._views = tuple(
-                source
-                if isinstance(source, TensorRef) or layout is None
-                else operand.view.over(address, layout, source)
+                source if isinstance(source, TensorRef) or layout is None else operand.view.over(address, layout, source)
                 for operand, source, address, layout in everything
             )
         return self._views

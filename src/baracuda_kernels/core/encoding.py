@@ -21,8 +21,8 @@ def encode(values: Any, element: ElementKind) -> Any:
         with numpy.errstate(over="ignore"):
             return numpy.ascontiguousarray(values, dtype=_NUMPY[element]).reshape(-1).view(numpy.uint8)
     single = numpy.ascontiguousarray(values, dtype=numpy.float32).reshape(-1)
-    pattern = single.view(numpy.uint32).astype(numpy.uint64)
-    rounded = (pattern + 0x7FFF + ((pattern >> 16) & 1)) >> 16
+    pattern = single.view(numpy.uint32)
+    rounded = (pattern + (0x7FFF + ((pattern >> 16) & 1))) >> 16  # wraps around for some NaN, which are replaced
     words = numpy.where(numpy.isnan(single), (pattern >> 16) | 0x40, rounded)
     return words.astype(numpy.uint16).view(numpy.uint8)
 

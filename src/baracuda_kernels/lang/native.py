@@ -8,6 +8,7 @@ The key of an entry covers the sources of the factory's package and of `lang`, t
 the compilers and the processor, so stale code cannot be picked up.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -16,7 +17,7 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def cache_directory() -> Path:
     chosen = os.environ.get("BARACUDA_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "baracuda-kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "baracuda-kernels"
 
 
 # --- identity ----------------------------------------------------------------------------------------------------------
@@ -87,25 +88,46 @@ def _key(factory: Callable[..., Any], static: tuple[str, ...]) -> str:
 
 
 def _cached(symbol: str, compile_: Callable[[], bytes]) -> bytes:
+    """The object code from disk, or compiled and kept there. Of several processes that need it at once, one compiles."""
     path = cache_directory() / f"{symbol}.o"
+    code = _read(path)
+    if code is not None:
+        return code
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _turn(path.with_suffix(".lock")):
+            code = _read(path) or compile_()
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
+                part.write(_MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(part.name, path)
+    except OSError as problem:
+        _log.warning("compiled kernels cannot be kept for the next process: %s", problem)
+    return compile_() if code is None else code
+
+
+def _read(path: Path) -> bytes | None:
+    """The code in a cache file. One that does not match its checksum would crash the loader, and counts as absent."""
     try:
         content = path.read_bytes()
     except OSError:
-        content = b""
+        return None
     header = len(_MAGIC) + 32
     code = content[header:]
-    # An object that does not match its checksum would crash the loader: compile it again.
-    if code and content[:header] == _MAGIC + hashlib.sha256(code).digest():
-        return code
-    code = compile_()
+    return code if code and content[:header] == _MAGIC + hashlib.sha256(code).digest() else None
+
+
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Holds a lock file while one process compiles; where the system has no such locks, everyone compiles."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-            part.write(_MAGIC + hashlib.sha256(code).digest() + code)
-        os.replace(part.name, path)
-    except OSError as problem:
-        _log.warning("compiled kernels cannot be kept for the next process: %s", problem)
-    return code
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        path.unlink(missing_ok=True)
 
 
 # --- compiler and loader -------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ __all__ = ["backward", "forward"]
 TASKS, PER_TASK, ITEMS, POSITIONS, PER_BLOCK, BLOCKS, HEADS, PER_GROUP, GROUPS, PAIRS, WIDTH, GIVEN, STREAM, SIGN = range(14)
 FREQUENCIES, FREQUENCY_PITCH, POSITION_STEPS, BATCH_STEPS, HEADS_AT = 14, 15, 16, 19, 22
 
-ROOM = 4096  # cosines on a task's stack, and as many sines
+ROOM = 2048  # cosines on a task's stack, and as many sines
 STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
 MOST_TASKS = 64  # wanted before heads share a block's cosines
 GROUP_BYTES = 128 * 1024  # of a group of heads that has cosines of its own
@@ -37,6 +37,8 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
     cos_sin = sincos.cos_sin_f64 if element == "f64" else sincos.cos_sin_f32
     interleaved, room, float64 = style == "interleaved", ROOM, simd.float64
     widest = ROOM // 2 if interleaved else ROOM  # pairs in one table
+    two_vectors = element in ("f16", "bf16")  # make a cache line, and are stored one after the other
+    line = 2 * LANES if two_vectors else LANES
 
     @inline
     def fill(words, frequencies, position, first, pairs, sign, cosines, sines, place):
@@ -59,19 +61,26 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
 
     def neighbours(put):
         @inline
+        def turn(x, at_x, cosines, sines, place):
+            v = load(x, at_x, 1)
+            return simd.fma(v, load(cosines, place, 1), sincos.swap_neighbours(v) * load(sines, place, 1))
+
+        @inline
         def rotate(x, at_x, y, at_y, half, pairs, cosines, sines, place, ahead):
             count = 2 * pairs
             i = 0
-            while i + LANES <= count:
-                v = load(x, at_x + i, 1)
+            while i + line <= count:
                 simd.prefetch(x, at_x + i + ahead)
+                put(y, at_y + i, 1, turn(x, at_x + i, cosines, sines, place + i))
+                if two_vectors:
+                    put(y, at_y + i + LANES, 1, turn(x, at_x + i + LANES, cosines, sines, place + i + LANES))
+                i += line
+            while i < count:
+                rest = min(LANES, count - i)
+                v = load_part(x, at_x + i, 1, rest)
                 turned = sincos.swap_neighbours(v) * load(sines, place + i, 1)
-                put(y, at_y + i, 1, simd.fma(v, load(cosines, place + i, 1), turned))
+                simd.store_part(y, at_y + i, 1, simd.fma(v, load(cosines, place + i, 1), turned), rest)
                 i += LANES
-            if i < count:
-                v = load_part(x, at_x + i, 1, count - i)
-                turned = sincos.swap_neighbours(v) * load(sines, place + i, 1)
-                simd.store_part(y, at_y + i, 1, simd.fma(v, load(cosines, place + i, 1), turned), count - i)
 
         return rotate
 
@@ -79,20 +88,30 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
         @inline
         def rotate(x, at_x, y, at_y, half, pairs, cosines, sines, place, ahead):
             i = 0
-            while i + LANES <= pairs:
-                a, b = load(x, at_x + i, 1), load(x, at_x + half + i, 1)
+            while i + line <= pairs:
                 simd.prefetch(x, at_x + i + ahead)
                 simd.prefetch(x, at_x + half + i + ahead)
+                a, b = load(x, at_x + i, 1), load(x, at_x + half + i, 1)
                 c, s = load(cosines, place + i, 1), load(sines, place + i, 1)
-                put(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0))
-                put(y, at_y + half + i, 1, simd.fma(b, c, a * s))
-                i += LANES
-            if i < pairs:
-                rest = pairs - i
+                if two_vectors:
+                    j = i + LANES
+                    d, e = load(x, at_x + j, 1), load(x, at_x + half + j, 1)
+                    f, t = load(cosines, place + j, 1), load(sines, place + j, 1)
+                    put(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0))
+                    put(y, at_y + j, 1, simd.fma(d, f, e * t * -1.0))
+                    put(y, at_y + half + i, 1, simd.fma(b, c, a * s))
+                    put(y, at_y + half + j, 1, simd.fma(e, f, d * t))
+                else:
+                    put(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0))
+                    put(y, at_y + half + i, 1, simd.fma(b, c, a * s))
+                i += line
+            while i < pairs:
+                rest = min(LANES, pairs - i)
                 a, b = load_part(x, at_x + i, 1, rest), load_part(x, at_x + half + i, 1, rest)
                 c, s = load(cosines, place + i, 1), load(sines, place + i, 1)
                 simd.store_part(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0), rest)
                 simd.store_part(y, at_y + half + i, 1, simd.fma(b, c, a * s), rest)
+                i += LANES
 
         return rotate
 

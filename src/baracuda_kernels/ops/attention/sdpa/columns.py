@@ -63,8 +63,9 @@ def columns_body(element: str) -> tuple[Callable, tuple]:
             at_y = batch * words[OUT] + slot * words[OUT + 1] + key * words[OUT + 2]
             for column in range(0, words[WIDTH], MOST_COLUMNS):
                 columns = min(MOST_COLUMNS, words[WIDTH] - column)
-                for i in range(0, out_room, LANES):
-                    simd.store(out, i, 1, simd.spread(zero))
+                for s in range(0, columns, strip):
+                    for i in range(0, keys * strip, LANES):
+                        simd.store(out, s * BLOCK_KEYS + i, 1, simd.spread(zero))
                 for head in range(slot * words[GROUP], (slot + 1) * words[GROUP]):
                     at_matrix = (batch * heads + head) * square + key
                     at_x = batch * words[X] + head * words[X + 1]

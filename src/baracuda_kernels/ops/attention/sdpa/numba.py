@@ -30,7 +30,8 @@ def forward(problem: Any) -> Bind:
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         q, k, v, mask, y, _ = layouts
-        run = _rows(function, problem, (q, k, v, mask, y), problem.d_k, problem.d_v, problem.is_causal, 0, problem.batch_size * problem.num_heads)
+        heads = problem.batch_size * problem.num_heads
+        run = _rows(function, problem, (q, k, v, mask, y), problem.d_k, problem.d_v, problem.is_causal, 0, heads)
 
         def launch(args: Any, workspace: Any, stream: Any) -> None:
             q, k, v, mask, y, attn = args.addresses

@@ -39,6 +39,7 @@ def segment_and_rows(element: str, keys: int) -> tuple[int, int]:
 def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
     from baracuda_kernels.lang import simd
     from baracuda_kernels.lang.vmath import exp_nonpositive
+    from baracuda_kernels.ops.attention.sdpa.product import apart
 
     inline, real, minus_infinity = simd.inline, simd.widened(element), -math.inf
     lowest = real(minus_infinity)
@@ -78,7 +79,7 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
             j += LANES
         return simd.largest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
 
-    @inline
+    @apart
     def fold(marks, at, mask, at_mask, mask_step, scale, count, kept, tops, totals, row):
         """Takes `count` more keys into a row's maximum and sum, and keeps their exponentials."""
         before = tops[row]
@@ -106,7 +107,7 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
         tops[row] = top
         totals[row] = total
 
-    @inline
+    @apart
     def weights(marks, at, mask, at_mask, mask_step, scale, count, kept, top, total, matrix, at_matrix, copies):
         """The share of each key; nothing at all has a share where no score was finite."""
         base = real(0) if top == lowest else top
@@ -132,10 +133,11 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
 
 def _gradient_parts(element: str) -> tuple[Callable, Callable]:
     from baracuda_kernels.lang import simd
+    from baracuda_kernels.ops.attention.sdpa.product import apart
 
-    inline, real = simd.inline, simd.widened(element)
+    real = simd.widened(element)
 
-    @inline
+    @apart
     def fold(marks, at, attn, at_attn, attn_step, scale, count, kept, tops, totals, row):
         """Adds attn · dattn over `count` more keys."""
         total = 0.0
@@ -155,7 +157,7 @@ def _gradient_parts(element: str) -> tuple[Callable, Callable]:
             first += BLOCK
         totals[row] += total
 
-    @inline
+    @apart
     def weights(marks, at, attn, at_attn, attn_step, scale, count, kept, top, total, matrix, at_matrix, copies):
         mean = real(total)
         j = 0
@@ -184,12 +186,13 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
     fold, weights = _softmax_parts(element, masked) if forward else _gradient_parts(element)
     inline, real, int64, float64 = simd.inline, simd.widened(element), simd.int64, simd.float64
     tile = product.tile_of(element)
+    apart = product.apart
     multiply, strip, height, depth_step = product.multiplier(tile), tile.columns, tile.rows, product.DEPTH
     pack_rows, pack_columns = product.pack_rows, product.pack_columns
     strip_room, a_room, minus_infinity = depth_step * strip, (MOST_ROWS // 2 * depth_step if halves else LANES), -math.inf
     zero, lowest = real(0), real(minus_infinity)
 
-    @inline
+    @apart
     def marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at, pitch, rows, first, count):
         """marks = a · bᵀ for `count` keys from `first` on."""
         inner = words[INNER]
@@ -216,7 +219,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
             else:
                 simd.store_part(numbers, at + j, 1, simd.spread(zero), count - j)
 
-    @inline
+    @apart
     def add_visible(words, marks, at, pitch, packed, mask, at_mask, out, at_out, rows, row, key, depth):
         """The product for keys that hold NaN or infinities: those hidden from a query are left out of its sum."""
         for r in range(rows):
@@ -231,7 +234,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                         acc = simd.fma(simd.load(packed, j * strip + c, 1), marks[at + r * pitch + j], acc)
                 simd.store(out, at_out + r * strip + c, 1, simd.load(out, at_out + r * strip + c, 1) + acc)
 
-    @inline
+    @apart
     def add_product(words, marks, at, pitch, c, at_c, packed, mask, at_mask, out, rows, row, first, count, column, columns):
         """out += weights · c for `count` keys from `first` on and `columns` columns from `column` on, strip by strip."""
         for s in range(0, columns, strip):
@@ -247,7 +250,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                         few = min(height, rows - r)
                         multiply(marks, at + r * pitch + j, pitch, 1, packed, out, s * rows + r * strip, strip, few, strip, depth, False)
 
-    @inline
+    @apart
     def write(words, out, y, at_y, rows, columns, scale):
         for s in range(0, columns, strip):
             for r in range(rows):
@@ -260,7 +263,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                     else:
                         simd.store_part(y, place, 1, v, columns - s - c)
 
-    @inline
+    @apart
     def block(words, a, b, c, saved, marks, matrix, y, packed, packed_a, out, tops, totals, n, row, rows):
         keys, segment, scale = words[KEYS], words[SEGMENT], real(tasks.as_f64(words, SCALE)[0])
         batch, head = n // words[HEADS], n % words[HEADS]

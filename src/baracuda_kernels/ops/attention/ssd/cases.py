@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -23,10 +22,10 @@ CORNERS = (
 
 class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
     def corners(self, element: ElementKind) -> Iterator[SsdChunkScanDescriptor]:
-        for number, (*extents, groups) in enumerate(CORNERS):
+        for number, (batch, length, heads, head_dim, state_dim, chunk, groups) in enumerate(CORNERS):
             dt_element = ElementKind.F32 if number % 3 == 1 and element.size == 2 else None
             states = number % 4 in (1, 2), number % 2 == 1
-            yield self.descriptor(*extents, element, dt_element, groups, *states)
+            yield self.descriptor(batch, length, heads, head_dim, state_dim, chunk, element, dt_element, groups, *states)
         # A state that only enters or only leaves, where there are no steps at all.
         for states in ((True, True), (False, True), (True, False)):
             yield self.descriptor(2, 0, 2, 5, 3, 16, element, None, None, *states)
@@ -59,9 +58,6 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
         dt = numpy.where(rng.random(descriptor.dt_shape) < 0.03, -50.0 / a, dt)
         a[2::3] = 0.0
         return {"a": a, "dt": dt}
-
-    def from_options(self, options: dict[str, Any]) -> SsdChunkScanDescriptor:
-        return replace(next(self.showcase()), **options)
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
         """Four matrix products, two of which are triangles over the requested chunk."""

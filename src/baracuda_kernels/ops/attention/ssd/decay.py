@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The scalars of one chunk of one head: step lengths, sums of log-decays, and the decays they make.
 
 A decay is exp of a difference of two sums that start with the chunk. Sums are taken in compensated f64 and kept as two numbers of the
@@ -6,6 +7,7 @@ kernel's precision, so a difference is as good as the numbers it is between are 
 Like `simd`, this imports Numba: import it inside body factories.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,10 +42,8 @@ def decays(element: str) -> Decays:
         for i in range(rows):
             step = simd.load_one(dt, at + i * stride)
             exponent = float(step) * rate
-            if exponent < -FARTHEST:
-                exponent = -FARTHEST
-            if exponent > FARTHEST:
-                exponent = FARTHEST
+            if exponent < -FARTHEST or exponent > FARTHEST:  # but not if it is NaN
+                exponent = math.copysign(FARTHEST, exponent)
             grown = total + exponent
             taken = grown - total
             rest += (total - (grown - taken)) + (exponent - taken)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The gradients of the scan, span by span, from the states at their starts and the gradients of the states at their ends.
 
 Within a chunk, with decay(i, j) from step j to step i, g[i, j] = C[i] . B[j], p[i, j] = dy[i] . x[j], h the state at the chunk's start and
@@ -21,29 +22,31 @@ from collections.abc import Callable
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
 
-# The words of a launch; then come the strides: of all but a and d_a by batch, step and head, of a and d_a by head.
-(TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BATCH) = range(9)
-X, DT, B, C, DY, DX, D_B, D_C, D_DT = range(9, 36, 3)
-RATE, D_RATE = 36, 37
+# The words of a launch; then come the strides: of steps by batch, step and head, of both states' gradients by batch, head and row, of a, of d_a.
+(TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BATCH, WALKS, HAS_START, HAS_END) = range(12)
+X, DT, B, C, DY, DX, D_B, D_C, D_DT, START, END, RATE = range(12, 48, 3)
+D_RATE = RATE + 1
 DONE = 1  # the word of the counter that counts finished spans
 
 
 def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
-    """A task is one span of one group: its heads one after the other, so that d_b and d_c are sums in a fixed order."""
+    """A task is one span of one group: its heads one after the other, so that d_b and d_c are sums in a fixed order.
+
+    Where a task is all spans of a group (WALKS), the body itself begins with the gradient of the last state, passes it on from span to
+    span in the place of the first one's, and writes the gradient of the initial state.
+    """
     from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.ops.attention.ssd.carry import carry, weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, TO_END, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
-    multiply, add, add_lower, add_upper, fetch, fetch_transposed, put = matrices(element)
+    matrix = matrices(element)
+    multiply, add, add_lower, add_upper, fetch, fetch_transposed, put = matrix
+    clear, begin_state, pass_on, end_state = carry(element, matrix)
     prepare, between = decays(element)
     step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
     zero = real(0)
-
-    @inline
-    def clear(matrix, count):
-        for i in range(0, count, LANES):
-            simd.store(matrix, i, 1, simd.spread(zero))
 
     @inline
     def copy(source, target, count):
@@ -54,13 +57,6 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     def scale(matrix, count, factor):
         for i in range(0, count, LANES):
             simd.store(matrix, i, 1, simd.load(matrix, i, 1) * factor)
-
-    @inline
-    def weigh(matrix, pitch, rows, scalars, weights):
-        for j in range(rows):
-            for v in range(0, pitch, LANES):
-                here = j * pitch + v
-                simd.store(matrix, here, 1, simd.load(matrix, here, 1) * scalars[weights + j])
 
     @inline
     def dot(left, right, at, count):
@@ -78,18 +74,6 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
             for v in range(0, pitch, LANES):
                 row = simd.fma(simd.load(other, at + v, 1), weight, simd.load(matrix, at + v, 1))
                 simd.store(matrix, at + v, 1, row)
-
-    @inline
-    def pass_on(kept, record, rows, columns, inflow, pitch, decay):
-        """The next chunk's state takes the place of this one's in memory."""
-        for d in range(rows):
-            for n in range(0, columns, LANES):
-                at, came = record + d * columns + n, simd.load(inflow, d * pitch + n, 1)
-                if columns - n >= LANES:
-                    simd.store(kept, at, 1, simd.fma(simd.load(kept, at, 1), decay, came))
-                else:
-                    left = simd.load_part(kept, at, 1, columns - n)
-                    simd.store_part(kept, at, 1, simd.fma(left, decay, came), columns - n)
 
     @inline
     def state_product(state, pitch, kept, record, rows, columns):
@@ -125,9 +109,9 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
             paths[k] = float(simd.tree_sum(total))
         paths[0] = 0.0
 
-    def body(words, counter, x, dt, a, b, c, dy, dx, d_b, d_c, d_dt, d_a, kept):
+    def body(words, counter, x, dt, a, b, c, dy, d_final, dx, d_b, d_c, d_dt, d_a, d_initial, kept):
         length, heads, head_dim, state_dim, share = words[LENGTH], words[HEADS], words[HEAD_DIM], words[STATE_DIM], words[SHARE]
-        span, spans = words[SPAN], words[SPANS]
+        span, spans, groups, walks = words[SPAN], words[SPANS], heads // max(share, 1), words[WALKS] != 0
         head_vectors, state_vectors = vectors(head_dim), vectors(state_dim)
         head_pitch, state_pitch, state_size = head_vectors * LANES, state_vectors * LANES, head_dim * state_dim
         shares_of_d_a = words[BATCH] * heads * spans * 2 * state_size
@@ -144,13 +128,20 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)
         while task < words[TASKS] - 1:
-            group, rest = task % (heads // share), task // (heads // share)
-            index, batch = rest % spans, rest // spans
-            begin, stop = index * span, min(length, (index + 1) * span)
-            chunks = (stop - begin + CHUNK - 1) // CHUNK
+            group, rest = task % groups, task // groups
+            batch = rest if walks else rest // spans
+            first = 0 if walks else rest % spans
+            chunks = (min(length, (spans if walks else first + 1) * span) - first * span + CHUNK - 1) // CHUNK
+            if walks:
+                for head in range(group * share, (group + 1) * share):
+                    at, held = batch * words[START] + head * words[START + 1], ((batch * heads + head) * spans * 2 + 1) * state_size
+                    given, step = words[HAS_START] != 0, words[START + 2]
+                    begin_state(given, d_final, at, step, head_dim, state_dim, state, state_pitch, kept, held)
             for chunk in range(chunks - 1, -1, -1):
-                t = begin + chunk * CHUNK
-                rows = min(CHUNK, stop - t)
+                index = first + chunk * CHUNK // span
+                begin = index * span
+                t = first * span + chunk * CHUNK
+                rows = min(CHUNK, length - t)
                 whole = filled(rows)
                 at_b = batch * words[B] + t * words[B + 1] + group * words[B + 2]
                 at_c = batch * words[C] + t * words[C + 1] + group * words[C + 2]
@@ -163,6 +154,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                 for head in range(group * share, (group + 1) * share):
                     pair = batch * heads + head
                     record = (pair * spans + index) * 2 * state_size
+                    held = (pair * spans + (0 if walks else index)) * 2 * state_size + state_size
                     rate = float(simd.load_one(a, head * words[RATE]))
                     at_dt = batch * words[DT] + head * words[DT + 2]
                     at_x = batch * words[X] + head * words[X + 2]
@@ -183,8 +175,8 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     multiply(passing, state_pitch, outputs, head_pitch, 1, state, state_pitch, rows, state_vectors, head_dim, False)
                     add_weighed(sums_c, passing, state_pitch, rows, scalars, SINCE_START, queries, from_start)
                     through = float(scalars[SINCE_START + rows - 1])
-                    through *= state_product(state, state_pitch, kept, record + state_size, head_dim, state_dim)
-                    fetch(kept, record + state_size, state_dim, head_dim, state_dim, state, state_pitch)
+                    through *= state_product(state, state_pitch, kept, held, head_dim, state_dim)
+                    fetch(kept, held, state_dim, head_dim, state_dim, state, state_pitch)
                     multiply(passing, state_pitch, inputs, head_pitch, 1, state, state_pitch, rows, state_vectors, head_dim, False)
                     add_weighed(sums_b, passing, state_pitch, rows, scalars, INFLOW, keys, to_end)
 
@@ -197,7 +189,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     paths_across(scores, pairs, rows, columns, across)
 
                     # u takes the place of what was passed.
-                    fetch_transposed(kept, record + state_size, state_dim, head_dim, state_dim, state, head_pitch)
+                    fetch_transposed(kept, held, state_dim, head_dim, state_dim, state, head_pitch)
                     multiply(passing, head_pitch, keys, state_pitch, 1, state, head_pitch, rows, head_vectors, state_dim, False)
                     weigh(passing, head_pitch, rows, scalars, TO_END)
                     add_upper(passing, head_pitch, mixed, 1, CHUNK, outputs, head_pitch, rows, head_vectors, whole, False)
@@ -221,16 +213,23 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
 
                     if state_size > 0:
                         place = shares_of_d_a + pair * spans + index
-                        kept[place] = real(total) if chunk == chunks - 1 else real(total + kept[place])
-                    if chunk > 0:
+                        is_first = chunk == chunks - 1 or t + CHUNK == begin + span
+                        kept[place] = real(total) if is_first else real(total + kept[place])
+                    if chunk > 0 or words[HAS_END] != 0:
                         copy(queries, passing, rows * state_pitch)
                         weigh(passing, state_pitch, rows, scalars, SINCE_START)
-                        multiply(state, state_pitch, outputs, 1, head_pitch, passing, state_pitch, head_dim, state_vectors, rows, False)
-                        pass_on(kept, record + state_size, head_dim, state_dim, state, state_pitch, scalars[SINCE_START + rows - 1])
+                        multiply(
+                            state, state_pitch, outputs, 1, head_pitch, passing, state_pitch, head_dim, state_vectors, rows, False
+                        )
+                        pass_on(kept, held, head_dim, state_dim, state, state_pitch, scalars[SINCE_START + rows - 1])
                 at = batch * words[D_B] + t * words[D_B + 1] + group * words[D_B + 2]
                 put(sums_b, state_pitch, rows, state_dim, d_b, at, words[D_B + 1])
                 at = batch * words[D_C] + t * words[D_C + 1] + group * words[D_C + 2]
                 put(sums_c, state_pitch, rows, state_dim, d_c, at, words[D_C + 1])
+            if words[HAS_END] != 0:
+                for head in range(group * share, (group + 1) * share):
+                    at, held = batch * words[END] + head * words[END + 1], ((batch * heads + head) * spans * 2 + 1) * state_size
+                    end_state(kept, held, head_dim, state_dim, state, state_pitch, d_initial, at, words[END + 2])
             tasks.finish(counter, DONE)
             task = tasks.claim(counter, task)
         if task == words[TASKS] - 1:
@@ -245,4 +244,4 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         restore_subnormals(mode)
 
     own, step, kept = (simd.pointer_to(name) for name in (element, dt_element, "f64" if element == "f64" else "f32"))
-    return body, (tasks.words, tasks.words, own, step, step, own, own, own, own, own, own, step, step, kept)
+    return body, (tasks.words, tasks.words, own, step, step, own, own, own, kept, own, own, own, step, step, kept, kept)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Small matrix products and transposes over `simd` lanes, in scratch memory that a body owns.
 
 A matrix in scratch is row-major, its pitch a whole number of vectors, its rows filled up to a whole number of tiles; what fills it up
@@ -18,7 +19,7 @@ from numba.extending import intrinsic
 
 from baracuda_kernels.lang import simd, tasks
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import I32, I64, _ON_X86, inline
+from baracuda_kernels.lang.simd import _ON_X86, I32, I64, inline
 
 __all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "outlined", "restore_subnormals", "vectors"]
 

@@ -4,6 +4,7 @@ Forward: the states at the starts of all spans, then the outputs span by span. B
 ends of all spans, then everything else span by span. Nothing that is computed depends on how tasks are cut or on threads.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_int64
@@ -20,7 +21,6 @@ from baracuda_kernels.ops.attention.ssd.states import BLOCK_ROWS, states_body
 __all__ = ["backward", "forward"]
 
 ENOUGH_TASKS = 16  # a few for each thread, so that they end together
-WALKERS = 64  # threads up to which a forward may give each head to one thread
 SERIAL_WORK = 1 << 18  # numbers of all steps' states; with fewer, waking another thread costs more than it brings
 
 
@@ -56,15 +56,8 @@ def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
         if span_count(problem) == 0:
             return _launch(problem, passing)
         spread = _launch(problem, passing, outputs_stage(layouts, False, ENOUGH_TASKS))
-        walking = {threads: _launch(problem, outputs_stage(layouts, True, 2 * threads)) for threads in range(1, WALKERS + 1)}
-        heads = problem.batch_size * problem.num_heads
-
-        def launch(args: Any, workspace: int, stream: Any) -> None:
-            threads = parallel.get_num_threads()
-            walk = walking.get(threads) if heads >= 2 * threads or threads == 1 else None
-            (walk or spread)(args, workspace, stream)
-
-        return launch
+        walk = functools.cache(lambda threads: _launch(problem, outputs_stage(layouts, True, 2 * threads)))
+        return _by_threads(problem.batch_size * problem.num_heads, walk, spread)
 
     return bind
 
@@ -73,21 +66,40 @@ def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a backward problem: bind(layouts of the args) -> launch."""
     x, dt, a, b, c, dy, initial, d_final, dx, d_b, d_c, d_dt, d_a, d_initial = range(14)
     static = (problem.element.value, problem.step_element.value)
-    states, gradients = build(states_body, 7, *static), build(gradients_body, 12, *static)
+    states, gradients = build(states_body, 7, *static), build(gradients_body, 14, *static)
+    operands = (x, dt, a, b, c, dy, d_final, dx, d_b, d_c, d_dt, d_a, d_initial)
+
+    def gradients_stage(layouts: Sequence[Any], walks: bool) -> Stage:
+        # The last task is the sum of d_a.
+        tasks = problem.batch_size * problem.groups * (1 if walks else span_count(problem)) + 1
+        flags = (walks, layouts[d_final] is not None, walks and layouts[d_initial] is not None)
+        strides = _strides(layouts, x, dt, b, c, dy, dx, d_b, d_c, d_dt, d_final, d_initial)
+        rates = (*_stride(layouts[a], 1), *_stride(layouts[d_a], 1))
+        words = [tasks, *_extents(problem), *_spans(problem), problem.batch_size, *flags, *strides, *rates]
+        return Stage(gradients, as_words(words), tasks, operands)
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
-        # The last task is the sum of d_a.
-        tasks = problem.batch_size * problem.groups * span_count(problem) + 1
-        words = [tasks, *_extents(problem), *_spans(problem), problem.batch_size]
-        words += [*_strides(layouts, x, dt, b, c, dy, dx, d_b, d_c, d_dt), *_stride(layouts[a], 1), *_stride(layouts[d_a], 1)]
-        return _launch(
-            problem,
-            _states(states, problem, layouts, (x, dt, a, b, initial, -1), backwards=False, kept=2),
-            _states(states, problem, layouts, (dy, dt, a, c, d_final, d_initial), backwards=True, kept=2),
-            Stage(gradients, as_words(words), tasks, (x, dt, a, b, c, dy, dx, d_b, d_c, d_dt, d_a)),
-        )
+        passing = _states(states, problem, layouts, (x, dt, a, b, initial, -1), backwards=False, kept=2)
+        passing_back = _states(states, problem, layouts, (dy, dt, a, c, d_final, d_initial), backwards=True, kept=2)
+        spread = _launch(problem, passing, passing_back, gradients_stage(layouts, False))
+        if span_count(problem) == 0:
+            return spread
+        walk = _launch(problem, passing, gradients_stage(layouts, True))
+        return _by_threads(problem.batch_size * problem.groups, lambda threads: walk, spread)
 
     return bind
+
+
+def _by_threads(sequences: int, walk: Callable[[int], parallel.Launch], spread: parallel.Launch) -> parallel.Launch:
+    """Where every thread has sequences of its own, each is walked along, state in hand; otherwise states come first and spans are
+    shared out. Both compute the same numbers in the same order."""
+
+    def launch(args: Any, workspace: int, stream: Any) -> None:
+        threads = parallel.get_num_threads()
+        chosen = walk(threads) if threads == 1 or sequences >= 2 * threads else spread
+        chosen(args, workspace, stream)
+
+    return launch
 
 
 def _extents(problem: Any) -> tuple[int, ...]:
@@ -118,7 +130,7 @@ def _states(
     tasks = pairs * -(-problem.head_dim // block)
     last = None if end < 0 else layouts[end]
     flags = (backwards, layouts[start] is not None, last is not None, kept, kept - 1 if backwards else 0)
-    strides = (*_strides(layouts, rows, dt, columns), *_stride(layouts[a], 1), *_stride(layouts[start], 3), *_stride(last, 3))
+    strides = (*_strides(layouts, rows, dt, columns, start), *_stride(last, 3), *_stride(layouts[a], 1))
     words = as_words([tasks, *_extents(problem), *_spans(problem), block, *flags, *strides])
     return Stage(function, words, tasks, operands)
 

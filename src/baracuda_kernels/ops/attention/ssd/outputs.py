@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The outputs of the scan, span by span, from the states at their starts.
 
 Within a chunk, with decay(i, j) from step j to step i:
@@ -21,13 +22,16 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     Where the one span is the whole sequence (WALKS), the body itself begins with the first state and writes the last one.
     """
     from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.ops.attention.ssd.carry import carry, weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
     real, inline = simd.widened(element), simd.inline
-    multiply, _, add_lower, _, fetch, fetch_transposed, put = matrices(element)
+    matrix = matrices(element)
+    multiply, _, add_lower, _, fetch, fetch_transposed, put = matrix
+    _, begin_state, pass_on, end_state = carry(element, matrix)
     prepare, between = decays(element)
-    zero, step_room, state_room, pair_room = real(0), CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
+    step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
 
     @inline
     def mix(scores, scalars, rows, mixed):
@@ -37,37 +41,6 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                 here = i * CHUNK + j
                 factor = between(scalars, i, j) * simd.load(scalars, STEP + j, 1)
                 simd.store(mixed, here, 1, simd.load(scores, here, 1) * factor)
-
-    @inline
-    def weigh(matrix, pitch, rows, across, scalars, weights):
-        for j in range(rows):
-            for v in range(across):
-                here = j * pitch + v * LANES
-                simd.store(matrix, here, 1, simd.load(matrix, here, 1) * scalars[weights + j])
-
-    @inline
-    def pass_on(kept, record, rows, columns, inflow, pitch, decay):
-        """The state of the next chunk takes the place of this one's."""
-        for d in range(rows):
-            for n in range(0, columns, LANES):
-                at, came = record + d * columns + n, simd.load(inflow, d * pitch + n, 1)
-                if columns - n >= LANES:
-                    simd.store(kept, at, 1, simd.fma(simd.load(kept, at, 1), decay, came))
-                else:
-                    left = simd.load_part(kept, at, 1, columns - n)
-                    simd.store_part(kept, at, 1, simd.fma(left, decay, came), columns - n)
-
-    @inline
-    def begin(words, start, batch, head, kept, record, state):
-        """The state before the first step, to its place in memory."""
-        rows, columns, pitch = words[HEAD_DIM], words[STATE_DIM], vectors(words[STATE_DIM]) * LANES
-        if words[HAS_START] != 0:
-            at = batch * words[START] + head * words[START + 1]
-            fetch(start, at, words[START + 2], rows, columns, state, pitch)
-        else:
-            for i in range(0, rows * pitch, LANES):
-                simd.store(state, i, 1, simd.spread(zero))
-        put(state, pitch, rows, columns, kept, record, columns)
 
     def body(words, counter, x, dt, a, b, c, start, end, y, kept):
         length, heads, head_dim, state_dim, share = words[LENGTH], words[HEADS], words[HEAD_DIM], words[STATE_DIM], words[SHARE]
@@ -90,11 +63,14 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
             stop = min(length, (index + 1) * span)
             if words[WALKS] != 0:
                 for head in range(first_head, last_head):
-                    begin(words, start, batch, head, kept, (batch * heads + head) * head_dim * state_dim, state)
+                    at, record = batch * words[START] + head * words[START + 1], (batch * heads + head) * head_dim * state_dim
+                    given, step = words[HAS_START] != 0, words[START + 2]
+                    begin_state(given, start, at, step, head_dim, state_dim, state, state_pitch, kept, record)
             for t in range(index * span, stop, CHUNK):
                 rows = min(CHUNK, stop - t)
                 at_b = batch * words[B] + t * words[B + 1] + group * words[B + 2]
-                fetch(c, batch * words[C] + t * words[C + 1] + group * words[C + 2], words[C + 1], rows, state_dim, queries, state_pitch)
+                at_c = batch * words[C] + t * words[C + 1] + group * words[C + 2]
+                fetch(c, at_c, words[C + 1], rows, state_dim, queries, state_pitch)
                 fetch_transposed(b, at_b, words[B + 1], rows, state_dim, state, CHUNK)
                 multiply(scores, CHUNK, queries, state_pitch, 1, state, CHUNK, rows, vectors(rows), state_dim, True)
                 for head in range(first_head, last_head):
@@ -106,20 +82,21 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     mix(scores, scalars, filled(rows), mixed)
                     fetch_transposed(kept, record, state_dim, head_dim, state_dim, state, head_pitch)
                     multiply(results, head_pitch, queries, state_pitch, 1, state, head_pitch, rows, head_vectors, state_dim, False)
-                    weigh(results, head_pitch, rows, head_vectors, scalars, SINCE_START)
+                    weigh(results, head_pitch, rows, scalars, SINCE_START)
                     add_lower(results, head_pitch, mixed, CHUNK, 1, inputs, head_pitch, rows, head_vectors, rows, False)
                     at_y = batch * words[Y] + t * words[Y + 1] + head * words[Y + 2]
                     put(results, head_pitch, rows, head_dim, y, at_y, words[Y + 1])
                     if t + CHUNK < stop or words[HAS_END] != 0:
                         fetch(b, at_b, words[B + 1], rows, state_dim, results, state_pitch)
-                        weigh(results, state_pitch, rows, state_vectors, scalars, INFLOW)
-                        multiply(state, state_pitch, inputs, 1, head_pitch, results, state_pitch, head_dim, state_vectors, rows, False)
+                        weigh(results, state_pitch, rows, scalars, INFLOW)
+                        multiply(
+                            state, state_pitch, inputs, 1, head_pitch, results, state_pitch, head_dim, state_vectors, rows, False
+                        )
                         pass_on(kept, record, head_dim, state_dim, state, state_pitch, scalars[SINCE_START + rows - 1])
             if words[HAS_END] != 0:
                 for head in range(first_head, last_head):
-                    fetch(kept, (batch * heads + head) * head_dim * state_dim, state_dim, head_dim, state_dim, state, state_pitch)
-                    at = batch * words[END] + head * words[END + 1]
-                    put(state, state_pitch, head_dim, state_dim, end, at, words[END + 2])
+                    at, record = batch * words[END] + head * words[END + 1], (batch * heads + head) * head_dim * state_dim
+                    end_state(kept, record, head_dim, state_dim, state, state_pitch, end, at, words[END + 2])
             task = tasks.claim(counter, task)
         restore_subnormals(mode)
 

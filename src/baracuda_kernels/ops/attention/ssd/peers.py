@@ -5,7 +5,7 @@ Halves are widened to f32 first, as the kernels do. Gradients are autograd's, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from baracuda_kernels.bench.peers import Call
@@ -25,7 +25,7 @@ def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any])
         def call(scan: Callable[..., Any] = scan) -> object:
             with torch.no_grad():
                 y, state = scan(descriptor, *_widened(inputs))
-                return y.to(inputs[0].dtype), state
+                return y.to(operands["x"].dtype), state
 
         yield name, call
 
@@ -44,15 +44,16 @@ def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], oper
         if not recorded:
             inputs = [None if operands.get(name) is None else operands[name].detach().requires_grad_() for name in INPUTS]
             y, state = scan(descriptor, *_widened(inputs))
-            pairs = [(y.to(inputs[0].dtype), operands["dy"]), (state, operands.get("d_final_state"))]
-            recorded.append(([given for given in inputs if given is not None], *zip(*(p for p in pairs if p[1] is not None), strict=True)))
+            pairs = [(y.to(operands["x"].dtype), operands["dy"]), (state, operands.get("d_final_state"))]
+            outputs, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
+            recorded.append(([given for given in inputs if given is not None], outputs, gradients))
         inputs, outputs, gradients = recorded[0]
         return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True)
 
     return call
 
 
-def _widened(tensors: list[Any]) -> list[Any]:
+def _widened(tensors: Sequence[Any]) -> list[Any]:
     import torch
 
     return [None if tensor is None else tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors]

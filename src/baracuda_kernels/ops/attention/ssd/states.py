@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The states between spans: each head's state, passed on from chunk to chunk, and written down where a span begins.
 
 Backwards in time the same body passes on the gradient of the state: dy and C take the places of x and B.
@@ -8,9 +9,9 @@ from collections.abc import Callable
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
 
-# The words of a launch; then come the strides: of rows, dt, lanes by batch, step and head, of a by head, of both states by batch, head, row.
+# The words of a launch; then come the strides: of rows, dt and columns by batch, step and head, of both states by batch, head and row, of a.
 (TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BLOCK, BACKWARDS, HAS_START, HAS_END, KEPT, SLOT) = range(14)
-ROWS, DT, COLUMNS, RATE, START, END, WORDS = 14, 17, 20, 23, 24, 27, 30
+ROWS, DT, COLUMNS, START, END, RATE = range(14, 32, 3)
 
 BLOCK_ROWS = 64  # rows of a state that a task has at most
 
@@ -18,6 +19,7 @@ BLOCK_ROWS = 64  # rows of a state that a task has at most
 def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     """A task is a block of rows of one head's state, over the whole sequence."""
     from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.ops.attention.ssd.carry import weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
@@ -26,13 +28,6 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     prepare, _ = decays(element)
     zero, weighted_room, row_room = real(0), CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS
     state_room = BLOCK_ROWS * MOST_COLUMNS
-
-    @inline
-    def weigh(columns, pitch, rows, across, scalars, weights):
-        for j in range(rows):
-            for v in range(across):
-                here = j * pitch + v * LANES
-                simd.store(columns, here, 1, simd.load(columns, here, 1) * scalars[weights + j])
 
     @inline
     def pass_on(state, inflow, count, decay):
@@ -78,7 +73,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     fetch(rows_from, at, words[ROWS + 1], steps, rows, part, BLOCK_ROWS)
                     at = batch * words[COLUMNS] + t * words[COLUMNS + 1] + head // words[SHARE] * words[COLUMNS + 2]
                     fetch(columns_from, at, words[COLUMNS + 1], steps, state_dim, columns, pitch)
-                    weigh(columns, pitch, steps, across, scalars, weights)
+                    weigh(columns, pitch, steps, scalars, weights)
                     multiply(inflow, pitch, part, 1, BLOCK_ROWS, columns, pitch, rows, across, steps, False)
                     pass_on(state, inflow, filled(rows) * pitch, scalars[SINCE_START + steps - 1])
             if words[HAS_END] != 0:
