@@ -6,7 +6,19 @@ from typing import NamedTuple
 
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 from baracuda_kernels.ops.softmax.bodies import (
-    COLUMNS, EXTENT, ITEMS, PER_TASK, SEGMENT, STEPS, STREAM, STRIP, TASKS, Formulas, formulas_of, room_for, with_operands,
+    COLUMNS,
+    EXTENT,
+    ITEMS,
+    PER_TASK,
+    SEGMENT,
+    STEPS,
+    STREAM,
+    STRIP,
+    TASKS,
+    Formulas,
+    formulas_of,
+    room_for,
+    with_operands,
 )  # fmt: skip
 
 WIDEST = 64  # columns in a strip

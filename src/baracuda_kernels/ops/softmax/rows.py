@@ -6,8 +6,21 @@ from typing import NamedTuple
 
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 from baracuda_kernels.ops.softmax.bodies import (
-    DONE, EXTENT, FIRST_ROW, ITEMS, PARTS, PER_TASK, ROWS, SEGMENT, STEPS, STREAM, TASKS,
-    Formulas, formulas_of, room_for, with_operands,
+    DONE,
+    EXTENT,
+    FIRST_ROW,
+    ITEMS,
+    PARTS,
+    PER_TASK,
+    ROWS,
+    SEGMENT,
+    STEPS,
+    STREAM,
+    TASKS,
+    Formulas,
+    formulas_of,
+    room_for,
+    with_operands,
 )  # fmt: skip
 
 

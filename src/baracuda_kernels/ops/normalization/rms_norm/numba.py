@@ -13,7 +13,7 @@ from typing import Any
 
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.canonical import BLOCK, LANES
-from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_words
+from baracuda_kernels.lang.geometry import Dim, as_words, dim_words
 from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
 
@@ -405,25 +405,27 @@ def _functions(body: Callable, pointers: int, problem: Any) -> list[NativeFuncti
 
 
 def _geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
-    """The dims that lead to a row, those within it of each operand, and whether all rows lie side by side."""
-    outer_rank = len(problem.outer_shape)
-    outer = collapse(problem.outer_shape, [layout.stride[:outer_rank] for layout in leading])
-    within = [[] if layout is None else _row_dims(layout, outer_rank) for layout in inner]
-    # gamma has rank 1, and all of it is the row.
-    return outer, within, all(dims in ([], [Dim(problem.norm_total_extent, (1,))]) for dims in within)
+    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows lie side by side."""
+    rank = len(problem.outer_shape)
+    outer = _merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
+    within = []
+    for layout in inner:
+        first = rank if layout is not None and layout.shape == problem.input_shape else 0  # all of gamma is a row
+        within.append([] if layout is None else _merged(layout.shape[first:], [layout.stride[first:]]))
+    side_by_side = [Dim(problem.norm_total_extent, (1,))]
+    return outer, within, all(dims in ([], side_by_side) for dims in within)
 
 
-def _row_dims(layout: Any, outer_rank: int) -> list[Dim]:
-    """The axes of a row in their order, neighbours merged: an element's place in the row is its place in the sum."""
-    first = outer_rank if len(layout.shape) > outer_rank and len(layout.shape) != 1 else 0
+def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]:
+    """The axes in their order, neighbours merged where every operand allows it: the order of sums is that of the indices."""
     dims: list[Dim] = []
-    for extent, stride in zip(layout.shape[first:], layout.stride[first:], strict=True):
+    for extent, *steps in zip(shape, *strides, strict=True):
         if extent == 1:
             continue
-        if dims and dims[-1].steps[0] == extent * stride:
+        if dims and all(outer == extent * step for outer, step in zip(dims[-1].steps, steps, strict=True)):
             extent *= dims.pop().extent
-        dims.append(Dim(extent, (stride,)))
-    return dims or [Dim(1, (1,))]
+        dims.append(Dim(extent, tuple(steps)))
+    return dims or [Dim(1, (1,) * len(strides))]
 
 
 def _words(head: list[int], outer: list[Dim], inner: list[list[Dim]]) -> Any:
