@@ -91,7 +91,13 @@ def test_the_last_axis_has_stride_one() -> None:
 def test_positions_of_the_wrong_kind() -> None:
     plan = RopePlan.select(CPU, RopeDescriptor(2, 1, 3, 8, 10000.0, F32))
     x, y = numpy.zeros((2, 1, 3, 8), "f4"), numpy.zeros((2, 1, 3, 8), "f4")
-    for positions in (numpy.zeros(4, "i8"), numpy.zeros((3, 2), "i8"), numpy.zeros((2, 1, 3), "i8"), numpy.zeros(3, "i4"), numpy.zeros(3)):
+    for positions in (
+        numpy.zeros(4, "i8"),
+        numpy.zeros((3, 2), "i8"),
+        numpy.zeros((2, 1, 3), "i8"),
+        numpy.zeros(3, "i4"),
+        numpy.zeros(3),
+    ):
         with pytest.raises(bk.InvalidProblem, match="positions"):
             plan.run(CPU, NONE, RopeArgs(x=x, positions=positions, y=y))
 
@@ -210,7 +216,9 @@ def test_backward_is_the_derivative_of_forward(style: RopeStyle, rng: numpy.rand
     fields = (2, 1, 3, 10, 100.0, F64, style, 8)
     forward = RopePlan.select(CPU, RopeDescriptor(*fields))
     positions, dy, dx = rng.integers(0, 1 << 20, (2, 3)), rng.standard_normal((2, 1, 3, 10)), numpy.empty((2, 1, 3, 10))
-    RopeBackwardPlan.select(CPU, RopeBackwardDescriptor(*fields)).run(CPU, NONE, RopeBackwardArgs(dy=dy, positions=positions, dx=dx))
+    RopeBackwardPlan.select(CPU, RopeBackwardDescriptor(*fields)).run(
+        CPU, NONE, RopeBackwardArgs(dy=dy, positions=positions, dx=dx)
+    )
     x = rng.standard_normal(dy.shape)
 
     def loss(point: numpy.ndarray) -> float:
@@ -259,7 +267,9 @@ def test_strides_past_2_31() -> None:
     import mmap
 
     apart = (1 << 31) + 64
-    reserved = mmap.mmap(-1, 2 * (apart + 4096), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000))
+    reserved = mmap.mmap(
+        -1, 2 * (apart + 4096), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+    )
     try:
         buffer = numpy.frombuffer(reserved, numpy.uint8)
         view = bk.TensorMut.strided(buffer, (1, 2, 3, 32), (0, apart, 32, 1), element=BF16)

@@ -50,7 +50,12 @@ def _gradients(q: Any, k: Any, v: Any, attn: Any, dy: Any, scale: float = 0.5) -
 def _operands(rng: Any, sizes: tuple[int, ...] = (2, 4, 5, 7, 3, 6), kv_heads: int | None = None, dtype: Any = float) -> list[Any]:
     batch, heads, queries, keys, width, values = sizes
     shared = heads if kv_heads is None else kv_heads
-    shapes = (batch, heads, queries, width), (batch, shared, keys, width), (batch, shared, keys, values), (batch, heads, queries, values)
+    shapes = (
+        (batch, heads, queries, width),
+        (batch, shared, keys, width),
+        (batch, shared, keys, values),
+        (batch, heads, queries, values),
+    )
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
@@ -119,7 +124,7 @@ def test_a_mask_may_be_broadcast_along_any_axis(axes: tuple[int, ...], rng: nump
         assert numpy.array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("sizes", [(1, 2, 5, 7, 3, 4), (1, 1, 150, 150, 20, 70), (2, 1, 9, 300, 5, 3)])
+@pytest.mark.parametrize("sizes", [(1, 2, 5, 7, 3, 4), (1, 1, 150, 150, 20, 70), (2, 1, 9, 300, 5, 3), (1, 1, 4, 4500, 3, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("bad", [numpy.nan, numpy.inf, -numpy.inf])
 def test_a_hidden_key_reaches_nobody_that_cannot_see_it(sizes: Any, dtype: str, bad: float, rng: numpy.random.Generator) -> None:
@@ -163,7 +168,11 @@ def test_a_fully_masked_row_is_zero_and_passes_no_gradient(dtype: str, rng: nump
 def test_scores_of_minus_infinity_without_a_mask() -> None:
     """An overflowing product is a score like any other; a NaN beside it shows."""
     q, v = numpy.array([[[[1.0]]]]), numpy.ones((1, 1, 3, 2))
-    for keys, expected in (([-numpy.inf] * 3, 0.0), ([-numpy.inf, numpy.nan, -numpy.inf], numpy.nan), ([numpy.inf, 0, 0], numpy.nan)):
+    for keys, expected in (
+        ([-numpy.inf] * 3, 0.0),
+        ([-numpy.inf, numpy.nan, -numpy.inf], numpy.nan),
+        ([numpy.inf, 0, 0], numpy.nan),
+    ):
         y, attn = _attend(q, numpy.array(keys, float).reshape(1, 1, 3, 1), v)
         assert numpy.array_equal(y, numpy.full(y.shape, expected), equal_nan=True)
         assert numpy.array_equal(attn, numpy.full(attn.shape, expected), equal_nan=True) or keys[0] == numpy.inf

@@ -23,9 +23,10 @@ FAR = (0, 1, -1, 5, -77, 4095, 131071, 1 << 20, -(1 << 20), (1 << 20) - 1, (1 <<
 
 class RopeCases(Cases[RopeDescriptor]):
     def corners(self, element: ElementKind) -> Iterator[RopeDescriptor]:
-        for number, (*extents, rotary) in enumerate(CORNERS):
+        for number, (batch, heads, positions, width, rotary) in enumerate(CORNERS):
+            base = 500000.0 if number % 3 else 10000.0
             for style in RopeStyle:
-                yield self.descriptor(*extents, 500000.0 if number % 3 else 10000.0, element, style, rotary)
+                yield self.descriptor(batch, heads, positions, width, base, element, style, rotary)
 
     def draw(self, random: Random, element: ElementKind) -> RopeDescriptor:
         batch, heads, positions = (random.choice((0, 1, 1, 2, 3, 5, 17)) for _ in range(3))

@@ -5,13 +5,15 @@ Angles are exact whatever the position: they are integers, multiples of 2^-160, 
 
 from __future__ import annotations
 
+import functools
 from decimal import Decimal, localcontext
 from typing import Any
 
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798")
+PI_DIGITS = "314159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"
 UNIT = 1 << 160
+TURN = 2 * UNIT * int(PI_DIGITS) // 10 ** (len(PI_DIGITS) - 1)
 
 
 def rope(descriptor: RopeDescriptor, x: Any, positions: Any = None) -> Any:
@@ -45,11 +47,14 @@ def _angles(descriptor: RopeDescriptor, positions: Any) -> Any:
     """p · base^(-2i/R), less whole turns, for each position and pair."""
     import numpy
 
-    with localcontext() as context:
-        context.prec = 100 + int(abs(Decimal(descriptor.base).log10()))
-        log = Decimal(descriptor.base).ln()
-        steps = [(log * -2 * i / descriptor.rotated).exp() for i in range(descriptor.rotated // 2)]
-        frequencies = numpy.array([int(step * UNIT) for step in steps], dtype=object)
-        turn = int(2 * PI * UNIT)
+    frequencies = numpy.array(_frequencies(descriptor.base, descriptor.rotated), dtype=object)
     whole = numpy.asarray(positions).astype(numpy.int64).astype(object)
-    return ((whole[..., None] * frequencies % turn) / UNIT).astype(numpy.float64)
+    return ((whole[..., None] * frequencies % TURN) / UNIT).astype(numpy.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _frequencies(base: float, rotated: int) -> tuple[int, ...]:
+    with localcontext() as context:
+        context.prec = 100 + int(abs(Decimal(base).log10()))
+        log = Decimal(base).ln()
+        return tuple(int((log * -2 * i / rotated).exp() * UNIT) for i in range(rotated // 2))

@@ -29,9 +29,9 @@ class SdpaCases(Cases[SdpaDescriptor]):
         super().__init__(SdpaDescriptor)
 
     def _problem(self, sizes: tuple[Any, ...], element: ElementKind, causal: bool = False, masked: bool = False) -> SdpaDescriptor:
-        *extents, kv_heads = sizes
-        scale = 1.0 / math.sqrt(max(extents[4], 1))
-        return SdpaDescriptor(*extents, scale, causal, masked, element, kv_heads)
+        batch, heads, queries, keys, d_k, d_v, kv_heads = sizes
+        scale = 1.0 / math.sqrt(max(d_k, 1))
+        return SdpaDescriptor(batch, heads, queries, keys, d_k, d_v, scale, causal, masked, element, kv_heads)
 
     def corners(self, element: ElementKind) -> Iterator[SdpaDescriptor]:
         for number, sizes in enumerate(CORNERS):

@@ -14,7 +14,8 @@ BARE = "bare products"  # the matrix products alone, into given memory
 def sdpa(descriptor: SdpaDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     import torch
 
-    q, k, v, mask, y, attn = (operands.get(name) for name in ("q", "k", "v", "mask", "y", "attn"))
+    q, k, v, y, attn = (operands[name] for name in ("q", "k", "v", "y", "attn"))
+    mask = operands.get("mask")
     groups = descriptor.num_heads // max(descriptor.kv_heads, 1)
     k, v = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v))
     causal, scale = descriptor.is_causal, descriptor.scale

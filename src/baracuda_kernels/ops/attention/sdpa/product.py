@@ -135,7 +135,7 @@ def _splat(builder, number, vector):
 
 def _suffix(vector) -> str:
     name = str(vector.element)
-    return f"v{LANES}{ {'float': 'f32', 'double': 'f64'}.get(name, name)}"
+    return f"v{LANES}" + {"float": "f32", "double": "f64"}.get(name, name)
 
 
 def _fma(builder, a, b, c):
@@ -153,13 +153,13 @@ def _keep(builder, row, sums, fresh, columns):
         slot = cgutils.alloca_once_value(builder, total)
         with builder.if_then(builder.not_(fresh)):
             builder.store(builder.fadd(_read(builder, at, vector, size, mask), total), slot)
-        total = builder.load(slot)
+        result = builder.load(slot)
         if mask is None:
-            builder.store(total, at, align=size)
+            builder.store(result, at, align=size)
         else:
             function = ir.FunctionType(ir.VoidType(), [vector, vector.as_pointer(), I32, mask.type])
             masked = builder.module.declare_intrinsic(f"llvm.masked.store.{_suffix(vector)}.p0", fnty=function)
-            builder.call(masked, [total, at, ir.Constant(I32, size), mask])
+            builder.call(masked, [result, at, ir.Constant(I32, size), mask])
 
 
 def _read(builder, at, vector, size, mask):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 
-__all__ = ["ROOM", "rows_body", "segment_and_rows"]
+__all__ = ["rows_body", "segment_and_rows"]
 
 # The words of a launch; then of each operand its steps along batch, head and row.
 TASKS, FIRST, BLOCKS, ROWS, SEGMENT, HEADS, GROUP, QUERIES, KEYS, INNER, WIDTH, CAUSAL, SCALE, SAVED_STEP, STEPS = range(15)
@@ -184,9 +184,8 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
 
     forward, masked, halves = direction == "forward", saved == "masked", element in ("f16", "bf16")
     fold, weights = _softmax_parts(element, masked) if forward else _gradient_parts(element)
-    inline, real, int64, float64 = simd.inline, simd.widened(element), simd.int64, simd.float64
+    inline, apart, real, float64 = simd.inline, product.apart, simd.widened(element), simd.float64
     tile = product.tile_of(element)
-    apart = product.apart
     multiply, strip, height, depth_step = product.multiplier(tile), tile.columns, tile.rows, product.DEPTH
     pack_rows, pack_columns = product.pack_rows, product.pack_columns
     strip_room, a_room, minus_infinity = depth_step * strip, (MOST_ROWS // 2 * depth_step if halves else LANES), -math.inf
@@ -247,8 +246,8 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                     add_visible(words, marks, at + j, pitch, packed, mask, at_mask, out, s * rows, rows, row, first + j, depth)
                 else:
                     for r in range(0, rows, height):
-                        few = min(height, rows - r)
-                        multiply(marks, at + r * pitch + j, pitch, 1, packed, out, s * rows + r * strip, strip, few, strip, depth, False)
+                        from_marks, place, few = at + r * pitch + j, s * rows + r * strip, min(height, rows - r)
+                        multiply(marks, from_marks, pitch, 1, packed, out, place, strip, few, strip, depth, False)
 
     @apart
     def write(words, out, y, at_y, rows, columns, scale):
@@ -265,7 +264,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
 
     @apart
     def block(words, a, b, c, saved, marks, matrix, y, packed, packed_a, out, tops, totals, n, row, rows):
-        keys, segment, scale = words[KEYS], words[SEGMENT], real(tasks.as_f64(words, SCALE)[0])
+        keys, segment, step, scale = words[KEYS], words[SEGMENT], words[SAVED_STEP], real(tasks.as_f64(words, SCALE)[0])
         batch, head = n // words[HEADS], n % words[HEADS]
         shared = head // words[GROUP]
         at_a = batch * words[A] + head * words[A + 1] + row * words[A + 2]
@@ -285,9 +284,9 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
             marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at_marks, pitch, rows, first, count)
             for r in range(rows):
                 sees = min(count, row + r + 1 - first) if words[CAUSAL] != 0 else count
-                there = at_saved + r * words[SAVED + 2] + first * words[SAVED_STEP]
+                there = at_saved + r * words[SAVED + 2] + first * step
                 if sees > 0:
-                    fold(marks, at_marks + r * pitch, saved, there, words[SAVED_STEP], scale, sees, kept, tops, totals, r)
+                    fold(marks, at_marks + r * pitch, saved, there, step, scale, sees, kept, tops, totals, r)
         widest = max(OUT_ROOM // rows // strip, 1) * strip
         for column in range(0, max(words[WIDTH], 1), widest):
             columns = min(widest, words[WIDTH] - column)
@@ -300,10 +299,8 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                     for r in range(rows):
                         sees = max(0, min(count, row + r + 1 - first)) if words[CAUSAL] != 0 else count
                         here, place = at_marks + r * pitch, at_matrix + r * keys + first
-                        there = at_saved + r * words[SAVED + 2] + first * words[SAVED_STEP]
-                        weights(
-                            marks, here, saved, there, words[SAVED_STEP], scale, sees, kept, tops[r], totals[r], matrix, place, halves
-                        )
+                        there = at_saved + r * words[SAVED + 2] + first * step
+                        weights(marks, here, saved, there, step, scale, sees, kept, tops[r], totals[r], matrix, place, halves)
                         fill(matrix, place + sees, whole - sees)
                         if halves:
                             fill(marks, here + sees, count - sees)

@@ -46,7 +46,6 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     clear, begin_state, pass_on, end_state = carry(element, matrix)
     prepare, between = decays(element)
     step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
-    zero = real(0)
 
     @inline
     def copy(source, target, count):
@@ -60,10 +59,10 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
 
     @inline
     def dot(left, right, at, count):
-        total = simd.spread(zero)
+        total = simd.spread(0.0)
         for v in range(0, count, LANES):
-            total = simd.fma(simd.load(left, at + v, 1), simd.load(right, at + v, 1), total)
-        return float(simd.tree_sum(total))
+            total = simd.fma(simd.to_f64(simd.load(left, at + v, 1)), simd.to_f64(simd.load(right, at + v, 1)), total)
+        return simd.tree_sum(total)
 
     @inline
     def add_weighed(matrix, other, pitch, rows, scalars, weights, partners, paths):
@@ -98,15 +97,17 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     @inline
     def paths_across(scores, pairs, rows, columns, paths):
         """paths[k] += the sum over j < k <= i of g p decay dt: row by row from the last, one running sum per column."""
-        clear(columns, CHUNK)
+        for j in range(0, CHUNK, LANES):
+            simd.store(columns, j, 1, simd.spread(0.0))
         for k in range(rows - 1, 0, -1):
-            total = simd.spread(zero)
+            total = simd.spread(0.0)
             for j in range(0, k, LANES):
                 here = k * CHUNK + j
-                column = simd.fma(simd.load(scores, here, 1), simd.load(pairs, here, 1), simd.load(columns, j, 1))
+                g, p = simd.to_f64(simd.load(scores, here, 1)), simd.to_f64(simd.load(pairs, here, 1))
+                column = simd.fma(g, p, simd.load(columns, j, 1))
                 simd.store(columns, j, 1, column)
-                total = total + simd.where(simd.first_lanes(k - j), column, zero)
-            paths[k] = float(simd.tree_sum(total))
+                total = total + simd.where(simd.first_lanes(k - j), column, 0.0)
+            paths[k] = simd.tree_sum(total)
         paths[0] = 0.0
 
     def body(words, counter, x, dt, a, b, c, dy, d_final, dx, d_b, d_c, d_dt, d_a, d_initial, kept):
@@ -123,7 +124,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         )
         inputs, outputs, passing = tasks.scratch(real, step_room), tasks.scratch(real, step_room), tasks.scratch(real, step_room)
         scores, pairs, mixed = tasks.scratch(real, pair_room), tasks.scratch(real, pair_room), tasks.scratch(real, pair_room)
-        state, scalars, columns = tasks.scratch(real, state_room), tasks.scratch(real, PARTS), tasks.scratch(real, CHUNK)
+        state, scalars, columns = tasks.scratch(real, state_room), tasks.scratch(real, PARTS), tasks.scratch(float64, CHUNK)
         across, from_start, to_end = tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK)
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)

@@ -19,9 +19,7 @@ def rms_norm(descriptor: RMSNormDescriptor, x: Any, gamma: Any = None) -> tuple[
         return (y if gamma is None else y * gamma.reshape(descriptor.row_shape)), rms
 
 
-def rms_norm_backward(
-    descriptor: RMSNormBackwardDescriptor, dy: Any, x: Any, rms: Any, gamma: Any = None
-) -> tuple[Any, Any]:
+def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, dy: Any, x: Any, rms: Any, gamma: Any = None) -> tuple[Any, Any]:
     import numpy
 
     outer = len(descriptor.outer_shape)

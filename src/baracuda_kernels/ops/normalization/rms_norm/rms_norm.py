@@ -36,7 +36,7 @@ class RMSNormPlan(Plan[RMSNormDescriptor, RMSNormArgs]):
 
     category, op, aux_element = OpCategory.NORMALIZATION, NormalizationKind.RMS_NORM, "stored_rms_element"
     reference = staticmethod(reference.rms_norm)
-    cases = RMSNormCases()
+    cases = RMSNormCases(RMSNormDescriptor)
     kernels = (Kernel("numba.rms_norm", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),)
 
 
@@ -54,9 +54,7 @@ class RMSNormBackwardPlan(Plan[RMSNormBackwardDescriptor, RMSNormBackwardArgs]):
 
     category, op, aux_element = OpCategory.NORMALIZATION, NormalizationKind.RMS_NORM, "stored_rms_element"
     reference = staticmethod(reference.rms_norm_backward)
-    cases = RMSNormBackwardCases()
+    cases = RMSNormBackwardCases(RMSNormBackwardDescriptor)
     kernels = (
-        Kernel(
-            "numba.rms_norm_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS, workspace=partial_bytes
-        ),
+        Kernel("numba.rms_norm_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS, workspace=partial_bytes),
     )
