@@ -213,6 +213,14 @@ def test_squares_past_the_range_of_f32(size: float, rng: numpy.random.Generator)
     assert relative_error(rms, exact) < 2e-6 and relative_error(y, x / exact) < 2e-6
 
 
+@pytest.mark.parametrize("extent", [100, 4096, 100_000])
+def test_rows_of_equal_numbers(extent: int, rng: numpy.random.Generator) -> None:
+    """Their roundings all go one way, which long sums in f32 would show."""
+    x = numpy.broadcast_to(rng.uniform(0.5, 2.0, (40, 1)).astype("f4"), (40, extent))
+    y, rms = _forward(x, 2, eps=0.0)
+    assert relative_error(rms, x[:, :1]) < 1e-6 and relative_error(y, numpy.ones_like(x)) < 1e-6
+
+
 def test_special_numbers_stay_in_their_row() -> None:
     for extent in (5, 40, 5000):
         x = numpy.ones((6, extent), "f4")

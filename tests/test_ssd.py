@@ -153,6 +153,16 @@ def test_extreme_decays(plan_type: Any, element: bk.ElementKind, rng: Any) -> No
         _outputs(plan_type, replace(descriptor, num_heads=1), alone)
 
 
+@pytest.mark.parametrize("element", FLOATS)
+def test_gradients_of_inputs_with_mean_zero(element: bk.ElementKind, rng: Any) -> None:
+    """The generated suite's inputs have a positive mean, so that the few sums of d_a do not cancel; with many heads they need not."""
+    for length, groups in ((7, None), (64, 1), (150, 4)):
+        descriptor = _problem(SsdChunkScanBackwardPlan, 1, length, 16, 12, 10, 64, element=element, num_groups=groups)
+        biased = random_inputs(SsdChunkScanBackwardPlan, descriptor, rng)
+        centred = {name: rounded(rng.standard_normal(biased[name].shape), element) for name in ("x", "b", "c", "dy")}
+        _outputs(SsdChunkScanBackwardPlan, descriptor, biased | centred)
+
+
 def _one_head(name: str, value: Any, head: int) -> Any:
     return value[:, head : head + 1] if name.endswith("state") else value[:, :, head : head + 1]
 

@@ -168,7 +168,7 @@ def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) 
 def _inner_function(module: Any) -> Any:
     """The function proper, which Numba's wrapper `cfunc.<name>` calls as (return slot, exception slot, arguments...)."""
     names = {function.name for function in module.functions if not function.is_declaration}
-    (name,) = (name[len("cfunc."):] for name in names if name.startswith("cfunc."))
+    (name,) = (name[len("cfunc.") :] for name in names if name.startswith("cfunc."))
     return module.get_function(name)
 
 

@@ -80,6 +80,11 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     kernels = (
         Kernel("numba.softmax_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS),
         Kernel(
-            "aten.softmax_backward", BackendKind.ATEN, "vendor:backward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS
+            "aten.softmax_backward",
+            BackendKind.ATEN,
+            "vendor:backward",
+            aten_order,
+            limits=ATEN_LIMITS,
+            layout=LayoutSku.CONTIGUOUS,
         ),
     )

@@ -13,7 +13,7 @@ from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeS
 
 # B, H, S, D, R: empty, one, odd, past a vector, past a block of positions, tails to copy, rows too wide for one table.
 CORNERS = (
-    (1, 1, 1, 2, None), (0, 2, 3, 4, None), (2, 0, 3, 4, 2), (2, 3, 0, 4, None), (3, 1, 5, 6, None), (1, 2, 7, 32, None),
+    (1, 1, 1, 2, None), (0, 2, 3, 4, None), (2, 0, 3, 4, 2), (2, 3, 0, 4, None), (1, 2, 7, 32, None), (3, 1, 5, 6, None),
     (2, 3, 5, 34, None), (2, 2, 9, 64, 20), (1, 3, 70, 128, None), (2, 5, 131, 16, 14), (1, 1, 3, 258, 100), (3, 4, 1, 66, 66),
     (1, 2, 2, 9000, None), (2, 1, 2, 8300, 8200), (1, 40, 300, 64, None),
 )  # fmt: skip

@@ -14,8 +14,8 @@ __all__ = ["BLOCK_KEYS", "columns_body"]
 TASKS, FIRST, BLOCKS, SLOTS, GROUP, QUERIES, KEYS, WIDTH, SCALE, STEPS = range(10)
 X, OUT = STEPS, STEPS + 3
 
-BLOCK_KEYS = 96
-MOST_COLUMNS = 256
+BLOCK_KEYS = 192
+MOST_COLUMNS = 128
 
 
 def columns_body(element: str) -> tuple[Callable, tuple]:

@@ -18,7 +18,7 @@ from baracuda_kernels.ops.attention.sdpa.rows import rows_body, segment_and_rows
 __all__ = ["backward", "forward"]
 
 SERIAL_PRODUCTS = 1 << 20  # below so many multiplications, waking another thread costs more than it brings
-WAVE_BYTES = 16 << 20  # of weights and their gradients, for heads that go through the backward together
+WAVE_BYTES = 32 << 20  # of weights and their gradients, for heads that go through the backward together
 
 Bind = Callable[[Sequence[Any]], parallel.Launch]
 Launches = Callable[[Sequence[int]], None]

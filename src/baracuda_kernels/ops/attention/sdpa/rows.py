@@ -279,27 +279,28 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
         for r in range(rows):
             tops[r] = lowest
             totals[r] = 0.0
-        for first in range(0, reach, segment):
-            count = min(segment, reach - first)
-            marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at_marks, pitch, rows, first, count)
-            for r in range(rows):
-                sees = min(count, row + r + 1 - first) if words[CAUSAL] != 0 else count
-                there = at_saved + r * words[SAVED + 2] + first * step
-                if sees > 0:
-                    fold(marks, at_marks + r * pitch, saved, there, step, scale, sees, kept, tops, totals, r)
+        if not kept:
+            for first in range(0, reach, segment):
+                count = min(segment, reach - first)
+                marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at_marks, pitch, rows, first, count)
+                for r in range(rows):
+                    sees = max(0, min(count, row + r + 1 - first)) if words[CAUSAL] != 0 else count
+                    there = at_saved + r * words[SAVED + 2] + first * step
+                    fold(marks, at_marks + r * pitch, saved, there, step, scale, sees, False, tops, totals, r)
         widest = max(OUT_ROOM // rows // strip, 1) * strip
         for column in range(0, max(words[WIDTH], 1), widest):
             columns = min(widest, words[WIDTH] - column)
             fill(out, 0, rows * ((columns + strip - 1) // strip) * strip)
             for first in range(0, keys, segment):
                 count, whole = min(segment, max(0, reach - first)), min(segment, keys - first)
-                if not kept:
-                    marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at_marks, pitch, rows, first, count)
                 if not kept or column == 0:
+                    marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at_marks, pitch, rows, first, count)
                     for r in range(rows):
                         sees = max(0, min(count, row + r + 1 - first)) if words[CAUSAL] != 0 else count
                         here, place = at_marks + r * pitch, at_matrix + r * keys + first
                         there = at_saved + r * words[SAVED + 2] + first * step
+                        if kept:
+                            fold(marks, here, saved, there, step, scale, sees, True, tops, totals, r)
                         weights(marks, here, saved, there, step, scale, sees, kept, tops[r], totals[r], matrix, place, halves)
                         fill(matrix, place + sees, whole - sees)
                         if halves:

@@ -77,8 +77,9 @@ class SsdChunkScanBackwardCases(SsdChunkScanCases):
 
     def inputs(self, descriptor: SsdChunkScanDescriptor, rng: Any) -> dict[str, Any]:
         """All else has a positive mean: d_a is one sum per head, and where it cancels by chance no f32 sum holds a relative bound."""
-        shapes = {"x": descriptor.x_shape, "dy": descriptor.x_shape, "b": descriptor.b_shape, "c": descriptor.b_shape}
-        biased = {name: rng.standard_normal(shape) + 0.5 for name, shape in shapes.items()}
+        shapes = dict.fromkeys(("x", "dy"), descriptor.x_shape) | dict.fromkeys(("b", "c"), descriptor.b_shape)
+        shapes |= dict.fromkeys(("initial_state", "d_final_state"), descriptor.state_shape)
+        biased = {name: rng.standard_normal(shape) + 1.0 for name, shape in shapes.items()}
         return super().inputs(descriptor, rng) | biased
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:

@@ -25,6 +25,7 @@ ROWS_AT = INNER + 4
 DONE = 1  # of the backward's counter: groups that are finished
 
 STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
+RUN = 512  # elements summed in f32 before f64 takes over: few, since the roundings of equal numbers all go one way
 NARROW = 8  # rows shorter than this are computed in f64: with so few elements the two terms of dx cancel
 COLUMNS = 1024  # of dgamma, summed by one task
 TINY, HUGE = 1e-30, 1e38  # sums of squares in f32 that are out of this range are taken again in f64
@@ -81,7 +82,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
 
     def summation(widen):
         @inline
-        def squares(x, at, count):
+        def run_squares(x, at, count):
             acc = widen(simd.spread(zero))
             i = 0
             while i + LANES <= count:
@@ -92,6 +93,13 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
                 v = widen(load_part(x, at + i, 1, count - i))
                 acc = simd.fma(v, v, acc)
             return float64(simd.tree_sum(acc))
+
+        @inline
+        def squares(x, at, count):
+            total = 0.0
+            for first in range(0, count, RUN):
+                total += run_squares(x, at + first, min(RUN, count - first))
+            return total
 
         return squares
 
@@ -196,8 +204,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
     room, nothing = LANES if contiguous else BLOCK + LANES, sums(0)
 
     @inline
-    def projection(dy, at_dy, x, at_x, g, at_g, count):
-        """The sum of dy gamma x over a block."""
+    def run_projection(dy, at_dy, x, at_x, g, at_g, count):
         acc = simd.spread(zero)
         i = 0
         while i + LANES <= count:
@@ -212,6 +219,14 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
                 u = u * load_part(g, at_g + i, 1, count - i)
             acc = simd.fma(u, load_part(x, at_x + i, 1, count - i), acc)
         return float64(simd.tree_sum(acc))
+
+    @inline
+    def projection(dy, at_dy, x, at_x, g, at_g, count):
+        """The sum of dy gamma x over a block."""
+        total = 0.0
+        for first in range(0, count, RUN):
+            total += run_projection(dy, at_dy + first, x, at_x + first, g, at_g + first, min(RUN, count - first))
+        return total
 
     @inline
     def write_narrow(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, count, root):
