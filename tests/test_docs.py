@@ -32,16 +32,15 @@ def generate() -> Any:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
-def test_the_code_of_a_page_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_code_of_a_page_runs(page: Path) -> None:
     names: dict[str, Any] = {}
     for block in python_blocks(page):
         exec(compile(block, page.name, "exec"), names)
     assert isinstance(names["plan"], bk.Plan)
-    assert capsys.readouterr().out
 
 
-def test_the_first_plan_has_15_lines() -> None:
-    assert len(python_blocks(ROOT / "README.md")[0].splitlines()) == 15
+def test_the_first_plan_has_at_most_15_lines() -> None:
+    assert len(python_blocks(ROOT / "README.md")[0].splitlines()) <= 15
 
 
 def test_the_excerpts_of_contributing_are_in_the_source() -> None:

@@ -17,6 +17,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core import plan as plan_module
 from baracuda_kernels.core.encoding import rounded
+from baracuda_kernels.interop.torch_views import DTYPES
 
 from conftest import KERNEL_IDS, KERNELS, PLANS
 
@@ -87,18 +88,19 @@ def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any)
             continue
         plan = PLANS[op].force(kernel.name, CPU, descriptor)
         tensors = {
-            operand.name: torch.zeros(operand.shapes(descriptor)[0], dtype=torch.bfloat16)
+            operand.name: torch.zeros(operand.shapes(descriptor)[0], dtype=DTYPES[operand.element(descriptor)])
             for operand in PLANS[op].args_type.OPERANDS
             if operand.presence(descriptor) is not False
         }
         args = PLANS[op].args_type(**tensors)
-        plan.run(CPU, NONE, args)
+        lent = bk.Workspace.borrowed(torch.zeros(plan.workspace_size + 1, dtype=torch.uint8))
+        plan.run(CPU, lent, args)
         gc.collect()
         tracemalloc.start()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
-            plan.run(CPU, NONE, args)
+            plan.run(CPU, lent, args)
             peak = tracemalloc.get_traced_memory()[1] - before
         tracemalloc.stop()
         assert peak < 16_384, (plan, peak)
