@@ -22,12 +22,13 @@ OPERANDS = [(op, operand.name) for op, plan in OPS.items() for operand in plan.a
 
 
 def _problem(plan_type: Any) -> Any:
-    """A corner with something in every operand."""
-    for descriptor in plan_type.cases.corners(bk.ElementKind.F32):
-        sizes = [operand.size(descriptor) for operand in plan_type.args_type.OPERANDS if operand.presence(descriptor) is not False]
-        if all(size > 16 for size in sizes):
-            return descriptor
-    raise AssertionError("no corner is large enough")
+    """Of the corners with something in every operand, the first with the most operands."""
+    present = {
+        descriptor: [operand for operand in plan_type.args_type.OPERANDS if operand.presence(descriptor) is not False]
+        for descriptor in plan_type.cases.corners(bk.ElementKind.F32)
+    }
+    large = [descriptor for descriptor, operands in present.items() if all(operand.size(descriptor) > 8 for operand in operands)]
+    return max(large, key=lambda descriptor: len(present[descriptor]))
 
 
 class Situation:
