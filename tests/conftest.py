@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.kernel import Kernel
+
+os.environ.pop("COLUMNS", None)  # parallel test workers set it, and tables would be cut to it
 
 PLANS = registry.plans()
 

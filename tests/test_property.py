@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from typing import Any
 
@@ -86,7 +87,7 @@ def _spoil(choice: str, placed: Placed, chance: random.Random) -> Any:
     if choice == "element":
         return Placed(shape, chance.choice([kind for kind in bk.ElementKind if kind is not element]), "contiguous").view()
     if choice == "misaligned":
-        room = numpy.zeros(placed.bytes.size + 16, numpy.uint8)
+        room = numpy.zeros(math.prod(shape) * element.size + 16, numpy.uint8)
         return bk.TensorMut.strided(room[1:], shape, row_major(shape), element=element) if element.size > 1 else "not an array"
     if choice == "nonsense":
         return chance.choice([3, "text", [1.0], b"bytes", object(), numpy.zeros(2, "M8[s]"), numpy.zeros(2, "V3")])

@@ -18,7 +18,9 @@ def describe(descriptor: Descriptor) -> str:
     kinds, elements, shapes, rest = [], [], [], []
     for field in fields(descriptor):
         value = getattr(descriptor, field.name)
-        short = field.name.rpartition("_")[2]
+        short = (
+            "axis" if field.name.endswith("_axis") else field.name.removeprefix("num_").removesuffix("_size").removesuffix("_len")
+        )
         if isinstance(value, ElementKind):
             elements.append(value.value if field.name == "element" else f"{field.name.removesuffix('_element')} {value}")
         elif isinstance(value, Enum):

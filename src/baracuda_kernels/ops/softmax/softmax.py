@@ -25,9 +25,9 @@ __all__ = ["SoftmaxArgs", "SoftmaxBackwardArgs", "SoftmaxBackwardPlan", "Softmax
 
 
 def aten_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
-    """PyTorch sums a row within one thread; how it groups columns depends on how many there are."""
+    """PyTorch sums a row within one thread, but how it groups columns depends on how many there are and on its threads."""
     accumulator = descriptor.element.accumulator
-    return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, True, batch_invariant=False)
+    return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, False, batch_invariant=False)
 
 
 def kind_is_served(descriptor: Descriptor) -> Iterator[Reason]:

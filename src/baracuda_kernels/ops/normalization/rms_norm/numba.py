@@ -6,25 +6,35 @@ The backward walks its rows in groups and keeps each group's share of dgamma in 
 """
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_int64
 from typing import Any
 
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.canonical import BLOCK, LANES
-from baracuda_kernels.lang.geometry import Dim, as_words, dim_words
 from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
+from baracuda_kernels.ops.normalization.rms_norm.words import (
+    DONE,
+    EPS,
+    EXTENT,
+    GROUPS,
+    INNER,
+    PER_TASK,
+    PITCH,
+    ROWS,
+    ROWS_AT,
+    STEP_DGAMMA,
+    STREAM,
+    TASKS,
+    bits,
+    geometry,
+    launch_words,
+    streams,
+)
 
 __all__ = ["backward", "forward"]
 
-# The words of a launch; from ROWS_AT on the dims that lead to a row, then those within a row, of one operand after the other.
-TASKS, PER_TASK, ROWS, EXTENT, STREAM, EPS, GROUPS, PITCH, STEP_DGAMMA, INNER = range(10)
-ROWS_AT = INNER + 4
-DONE = 1  # of the backward's counter: groups that are finished
-
-STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
 RUN = 512  # elements summed in f32 before f64 takes over: few, since the roundings of equal numbers all go one way
 NARROW = 8  # rows shorter than this are computed in f64: with so few elements the two terms of dx cancel
 COLUMNS = 1024  # of dgamma, summed by one task
@@ -373,13 +383,13 @@ def forward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
         x, gamma, y, rms = layouts
         if rows == 0:
             return parallel.idle
-        outer, inner, side_by_side = _geometry(problem, [x, y, rms], [x, gamma, y])
+        outer, inner, side_by_side = geometry(problem, [x, y, rms], [x, gamma, y])
         row_bytes = 2 * extent * size
         per_task = parallel.per_task(rows, row_bytes)
         count = -(-rows // per_task)
-        stream = side_by_side and _streams(rows * row_bytes, size, [dim.steps[1] for dim in outer])
-        head = [count, per_task, rows, extent, stream, _bits(problem.eps), 0, 0, 0]
-        words = _words(head, outer, inner)
+        stream = side_by_side and streams(rows * row_bytes, size, [dim.steps[1] for dim in outer])
+        head = [count, per_task, rows, extent, stream, bits(problem.eps), 0, 0, 0]
+        words = launch_words(head, outer, inner)
         return parallel.launcher(contiguous if side_by_side else strided, words, count, rows * row_bytes)
 
     return bind
@@ -394,12 +404,14 @@ def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
         dy, x, gamma, rms, dx, dgamma = layouts
         if extent == 0 or (rows == 0 and dgamma is None):
             return parallel.idle
-        outer, inner, side_by_side = _geometry(problem, [dy, x, dx, rms], [dy, x, gamma, dx])
+        outer, inner, side_by_side = geometry(problem, [dy, x, dx, rms], [dy, x, gamma, dx])
         groups, work = group_count(rows), 3 * rows * extent * size
         tasks = groups + (-(-extent // COLUMNS) if dgamma is not None else 0)
-        stream = side_by_side and _streams(work, size, [dim.steps[2] for dim in outer])
+        stream = side_by_side and streams(work, size, [dim.steps[2] for dim in outer])
         step = dgamma.stride[0] if dgamma is not None else 0
-        words = _words([tasks, rows_per_group(rows), rows, extent, stream, 0, groups, partial_pitch(extent), step], outer, inner)
+        words = launch_words(
+            [tasks, rows_per_group(rows), rows, extent, stream, 0, groups, partial_pitch(extent), step], outer, inner
+        )
         return _grouped_launch(contiguous if side_by_side else strided, words, tasks if work > parallel.SERIAL_BYTES else 1)
 
     return bind
@@ -417,45 +429,3 @@ def _grouped_launch(function: NativeFunction, words: Any, tasks: int) -> paralle
 def _functions(body: Callable, pointers: int, problem: Any) -> list[NativeFunction]:
     static = (problem.element.value, problem.stored_rms_element.value, "gamma" if problem.has_gamma else "plain")
     return [build(body, pointers, *static, access) for access in ("contiguous", "strided")]
-
-
-def _geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
-    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows lie side by side."""
-    rank = len(problem.outer_shape)
-    outer = _merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
-    within = []
-    for layout in inner:
-        first = rank if layout is not None and layout.shape == problem.input_shape else 0  # all of gamma is a row
-        within.append([] if layout is None else _merged(layout.shape[first:], [layout.stride[first:]]))
-    side_by_side = [Dim(problem.norm_total_extent, (1,))]
-    return outer, within, all(dims in ([], side_by_side) for dims in within)
-
-
-def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]:
-    """The axes in their order, neighbours merged where every operand allows it: the order of sums is that of the indices."""
-    dims: list[Dim] = []
-    for extent, *steps in zip(shape, *strides, strict=True):
-        if extent == 1:
-            continue
-        if dims and all(outer == extent * step for outer, step in zip(dims[-1].steps, steps, strict=True)):
-            extent *= dims.pop().extent
-        dims.append(Dim(extent, tuple(steps)))
-    return dims or [Dim(1, (1,) * len(strides))]
-
-
-def _words(head: list[int], outer: list[Dim], inner: list[list[Dim]]) -> Any:
-    tail = dim_words(outer)
-    places = []
-    for dims in inner:
-        places.append(ROWS_AT + len(tail))
-        tail += dim_words(dims)
-    return as_words([*head, *places, *[0] * (ROWS_AT - INNER - len(places)), *tail])
-
-
-def _streams(work_bytes: int, size: int, steps: Sequence[int]) -> bool:
-    """Whether results go past the caches: only large ones, and only if every row keeps the alignment of the first."""
-    return work_bytes > STREAM_BYTES and all(step * size % 64 == 0 for step in steps)
-
-
-def _bits(number: float) -> int:
-    return struct.unpack("q", struct.pack("d", number))[0]
