@@ -185,6 +185,7 @@ def test_contiguity_ignores_axes_of_extent_one() -> None:
     assert Layout.of(bk.ElementKind.F32, (3, 1, 4), (4, 999, 1), device).is_contiguous
     assert not Layout.of(bk.ElementKind.F32, (3, 2, 4), (4, 999, 1), device).is_contiguous
     assert Layout.of(bk.ElementKind.F32, (3, 0), (7, 7), device).is_contiguous
+    assert Layout.of(bk.ElementKind.F32, (0, 7), (0, 0), device).is_contiguous
 
 
 def test_layouts_are_interned_and_bounded(monkeypatch: Any) -> None:

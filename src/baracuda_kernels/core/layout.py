@@ -59,11 +59,11 @@ class Layout:
 
     @property
     def is_contiguous(self) -> bool:
-        """Row-major without gaps. Axes of extent 1 have no say: their stride means nothing."""
+        """Row-major without gaps. Strides of axes of extent 1, and of arrays without elements, mean nothing."""
+        if 0 in self.shape:
+            return True
         expected = 1
         for extent, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
-            if extent == 0:
-                return True
             if extent > 1:
                 if stride != expected:
                     return False
