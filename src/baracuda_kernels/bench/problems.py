@@ -72,10 +72,11 @@ class Problem:
         self.inputs: dict[str, Any] = {}
         self.operands: dict[str, Any] = {}
         for operand in present_operands(plan, descriptor):
-            shape = operand.shapes(descriptor)[0]
+            values = special.get(operand.name)
+            shape = operand.shapes(descriptor)[0] if values is None else values.shape
             tensor = self.operands[operand.name] = torch.empty(shape, dtype=DTYPES[operand.element(descriptor)])
             if operand.access is Access.READ:
-                values = special[operand.name] if operand.name in special else rng.standard_normal(shape, numpy.float32)
+                values = rng.standard_normal(shape, numpy.float32) if values is None else values
                 tensor.copy_(torch.from_numpy(values))
                 self.inputs[operand.name] = tensor.to(torch.float64).numpy()  # exactly what the element holds
             else:
