@@ -45,7 +45,8 @@ def explained() -> str:
 
 def performance() -> str:
     records = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "bench" / "results").glob("*.json")]
-    return markdown(max(records, key=lambda record: record["date"])) if records else NO_RESULTS
+    # Each record is one run: only times within one are comparable.
+    return "\n".join(markdown(record) for record in sorted(records, key=lambda record: record["date"])) or NO_RESULTS
 
 
 if __name__ == "__main__":

@@ -99,7 +99,8 @@ def remarks(rows: Iterable[Row]) -> list[str]:
 def markdown(record: dict[str, Any]) -> str:
     """A recorded run as Markdown tables. Taken from the record alone, so the same record gives the same text."""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "baracuda-kernels")
-    lines = [f"Measured on {record['cpu']}, {record['cores']} cores, {record['date'][:10]}; {versions}.", ""]
+    remark = f" {record['remark']}" if "remark" in record else ""
+    lines = [f"Measured on {record['cpu']}, {record['cores']} cores, {record['date'][:16]}; {versions}.{remark}", ""]
     names = {name for row in record["rows"] for name in row["times_faster_than"]}
     peers = [name for name in (ALLOCATING, GIVEN, COMPILED, JAX) if name in names]
     headings = ["op", "problem", "kernel", "copy floor, ms", "ours, ms", "share of the floor", *(f"vs {name}" for name in peers)]
