@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.descriptor import Descriptor, element_of
+from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import rejection
-from baracuda_kernels.core.layout import Layout, Shape
+from baracuda_kernels.core.layout import Layout, Shape, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 
@@ -76,6 +77,11 @@ class Operand:
         for extent in self.shapes(descriptor)[0]:
             count *= extent
         return count * self.element(descriptor).size
+
+    def contiguous_layout(self, descriptor: Descriptor, device: Device) -> Layout:
+        """The layout of an array made for it."""
+        shape = self.shapes(descriptor)[0]
+        return Layout.of(self.element(descriptor), shape, row_major(shape), device)
 
     def reasons_against(self, descriptor: Descriptor, layout: Layout | None, device: Any) -> Iterator[Reason]:
         presence = self.presence(descriptor)

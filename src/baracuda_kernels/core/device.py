@@ -21,6 +21,16 @@ class DeviceKind(Enum):
 
 
 @dataclass(frozen=True)
+class CudaProfile:
+    """What kernels are chosen by on a CUDA device; all of it plain numbers, so a choice can be asked for without the device."""
+
+    capability: tuple[int, int]
+    multiprocessors: int
+    shared_bytes: int  # that one block may have
+    cache_bytes: int  # of the level-2 cache
+
+
+@dataclass(frozen=True)
 class Device:
     kind: DeviceKind
     index: int = 0
@@ -51,13 +61,24 @@ class Device:
         """The architecture whose kernels run here."""
         if self.kind is DeviceKind.CPU:
             return _CPU_ARCHITECTURES.get(platform.machine().lower(), ArchSku.CPU)
-        import torch
+        return ArchSku.cuda(*self.profile().capability)
 
-        major, minor = torch.cuda.get_device_capability(self.index)
-        return ArchSku.cuda(major, minor)
+    def profile(self) -> CudaProfile:
+        """The profile of a CUDA device that is there."""
+        return _profile(self.index)
 
 
 _CPU_ARCHITECTURES = {"x86_64": ArchSku.X86_64, "amd64": ArchSku.X86_64, "aarch64": ArchSku.AARCH64, "arm64": ArchSku.AARCH64}
+
+
+@functools.cache
+def _profile(index: int) -> CudaProfile:
+    import torch
+
+    found = torch.cuda.get_device_properties(index)
+    return CudaProfile(
+        (found.major, found.minor), found.multi_processor_count, found.shared_memory_per_block_optin, found.L2_cache_size
+    )
 
 
 @functools.cache

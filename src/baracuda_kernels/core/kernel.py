@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from baracuda_kernels.core.descriptor import Descriptor, element_of
-from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.device import CudaProfile, Device, DeviceKind
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.preference import Determinism, PlanPreference
@@ -21,7 +22,7 @@ from baracuda_kernels.core.stream import Stream
 if TYPE_CHECKING:
     from baracuda_kernels.core.args import Args
 
-__all__ = ["Bind", "Kernel", "Launch", "Limit", "at_most", "exact_order", "rank_at_most"]
+__all__ = ["Bind", "CompilesWhenBound", "Kernel", "Launch", "Limit", "at_most", "exact_order", "rank_at_most"]
 
 Launch = Callable[["Args", int, Stream], None]
 """Runs on checked operands: `launch(args, workspace address, stream)`."""
@@ -29,15 +30,30 @@ Launch = Callable[["Args", int, Stream], None]
 Bind = Callable[[tuple[Layout | None, ...]], Launch]
 """Called once for each new combination of operand layouts; works out the geometry and returns the launch."""
 
+
+@runtime_checkable
+class CompilesWhenBound(Protocol):
+    """A launch whose machine code depends on the layouts, and can be made before the first run."""
+
+    def get_ready(self) -> None: ...
+
+
 Limit = Callable[[Descriptor], Iterator[Reason]]
 
 _PACKAGES = {BackendKind.NUMBA: ("numba",), BackendKind.TRITON: ("triton", "torch"), BackendKind.ATEN: ("torch",)}
 _DEVICES = {BackendKind.NUMBA: DeviceKind.CPU, BackendKind.TRITON: DeviceKind.CUDA, BackendKind.ATEN: DeviceKind.CPU}
+_OLDEST_FOR_TRITON = (8, 0)
+_SHARED_EVERYWHERE = 48 * 1024  # bytes that a block can have on every device
 
 
 @functools.cache
 def missing_packages(backend: BackendKind) -> tuple[str, ...]:
     return tuple(name for name in _PACKAGES[backend] if importlib.util.find_spec(name) is None)
+
+
+def is_interpreted() -> bool:
+    """Whether Triton's kernels are interpreted in this process, as TRITON_INTERPRET=1 asks."""
+    return os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def _no_workspace(descriptor: Any) -> int:
@@ -49,7 +65,7 @@ class Kernel:
     """One candidate of a plan.
 
     `entry` is "module:function" beside the op's declaration, imported only when the kernel is selected; the function takes the
-    descriptor, compiles what it needs and returns a `Bind`.
+    descriptor (a Triton kernel's also the device), compiles what it needs and returns a `Bind`.
     """
 
     name: str
@@ -60,10 +76,16 @@ class Kernel:
     limits: tuple[Limit, ...] = ()
     workspace: Callable[[Any], int] = _no_workspace
     layout: LayoutSku = LayoutSku.STRIDED
+    on: DeviceKind | None = None  # by default where the backend is at home
+    shared_bytes: int = _SHARED_EVERYWHERE  # the most that a block of it uses, on CUDA
 
     @property
     def device(self) -> DeviceKind:
-        return _DEVICES[self.backend]
+        return _DEVICES[self.backend] if self.on is None else self.on
+
+    def runs_on(self, kind: DeviceKind) -> bool:
+        """In Triton's interpreter, kernels written for CUDA run on the CPU's memory."""
+        return kind is self.device or (kind is DeviceKind.CPU and self.backend is BackendKind.TRITON and is_interpreted())
 
     def reasons_against(self, descriptor: Descriptor, device: Device, preference: PlanPreference) -> Iterator[Reason]:
         """Every reason why this kernel must not serve this problem here."""
@@ -92,11 +114,22 @@ class Kernel:
             yield Reason(ReasonCode.NOT_BATCH_INVARIANT, self.name, "batch_invariant=False", wanted)
 
     def reasons_against_machine(self, device: Device) -> Iterator[Reason]:
-        yield from device.reasons_absent()
-        if device.kind is not self.device:
+        absent = device.reasons_absent()
+        yield from absent
+        if not self.runs_on(device.kind):
             yield Reason(ReasonCode.OTHER_DEVICE, self.name, device, self.device)
+        elif device.kind is DeviceKind.CUDA and not absent:
+            yield from self.reasons_against_profile(device.profile())
         for package in missing_packages(self.backend):
             yield Reason(ReasonCode.BACKEND_MISSING, self.name, f"no package {package}", f"pip install {package}")
+
+    def reasons_against_profile(self, profile: CudaProfile) -> Iterator[Reason]:
+        """What a CUDA device lacks for this kernel."""
+        if self.backend is BackendKind.TRITON and profile.capability < _OLDEST_FOR_TRITON:
+            got, wanted = (f"compute capability {major}.{minor}" for major, minor in (profile.capability, _OLDEST_FOR_TRITON))
+            yield Reason(ReasonCode.ARCHITECTURE, self.name, got, f"at least {wanted}")
+        if self.shared_bytes > profile.shared_bytes:
+            yield Reason(ReasonCode.SHARED_MEMORY, self.name, f"{profile.shared_bytes} bytes", f"{self.shared_bytes} bytes")
 
     def reasons_against_layout(self, name: str, layout: Layout) -> Iterator[Reason]:
         """What this kernel asks of an operand beyond what the op does."""
@@ -104,10 +137,11 @@ class Kernel:
             got = f"shape {layout.shape} with stride {layout.stride}"
             yield Reason(ReasonCode.LAYOUT, name, got, f"a contiguous array, for {self.name}")
 
-    def prepare(self, package: str, descriptor: Descriptor) -> Bind:
+    def prepare(self, package: str, descriptor: Descriptor, device: Device) -> Bind:
         """Imports and compiles. `package` is where the op is declared."""
         module, _, function = self.entry.partition(":")
-        bind: Bind = getattr(importlib.import_module(f"{package}.{module}".lstrip(".")), function)(descriptor)
+        entry = getattr(importlib.import_module(f"{package}.{module}".lstrip(".")), function)
+        bind: Bind = entry(descriptor, device) if self.backend is BackendKind.TRITON else entry(descriptor)
         return bind
 
 

@@ -12,9 +12,9 @@ from baracuda_kernels.core import race, registry
 from baracuda_kernels.core.args import Access, Args
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
-from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
-from baracuda_kernels.core.kernel import Bind, Kernel, Launch
+from baracuda_kernels.core.kernel import Bind, CompilesWhenBound, Kernel, Launch
 from baracuda_kernels.core.layout import Layout, may_share_memory
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -140,7 +140,8 @@ class Plan(Generic[D, A]):
         plan._launches = {}
         plan._pairs = cls._overlap_pairs()
         try:
-            plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor)
+            plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device)
+            plan._get_ready()
         except Error:
             raise
         except Exception as cause:
@@ -158,6 +159,22 @@ class Plan(Generic[D, A]):
             name=kernel.name,
         )
         return plan
+
+    def _get_ready(self) -> None:
+        """Binds contiguous operands, with and without the optional ones, and has kernels that compile per layout do it now."""
+        if self.device.kind is DeviceKind.CPU:
+            return
+        operands = self.args_type.OPERANDS
+        for with_optional in (True, False):
+            layouts: list[Layout | None] = []
+            for operand in operands:
+                presence = operand.presence(self.descriptor)
+                given = with_optional if presence is None else presence
+                layouts.append(operand.contiguous_layout(self.descriptor, self.device) if given else None)
+            if tuple(layouts) not in self._launches:
+                launch = self._launches[tuple(layouts)] = self._bind(tuple(layouts))
+                if isinstance(launch, CompilesWhenBound):
+                    launch.get_ready()
 
     # --- what the plan tells -----------------------------------------------------------------------------------------------------
 

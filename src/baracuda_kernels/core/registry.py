@@ -19,6 +19,11 @@ def op_name(plan: type[Plan[Any, Any]]) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
 
 
+def family(plan: type[Plan[Any, Any]]) -> str:
+    """The package that declares it, "rms_norm" for both directions: ops of one family share a page of the docs."""
+    return plan.__module__.split(".")[-2]
+
+
 def register(plan: type[Plan[Any, Any]]) -> None:
     _plans[op_name(plan)] = plan
 

@@ -24,7 +24,7 @@ class SoftmaxDescriptor(Descriptor):
 
     kind: SoftmaxKind
     input_shape: Shape
-    softmax_axis: int
+    softmax_axis: int  # counted from the first, 0; never negative
     element: ElementKind
 
     def check(self) -> Iterator[Reason]:

@@ -61,6 +61,7 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
     cases = SoftmaxCases(SoftmaxDescriptor)
     kernels = (
         Kernel("numba.softmax", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
+        Kernel("triton.softmax", BackendKind.TRITON, "triton:forward", exact_order, limits=LIMITS),
         Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
     )
 
@@ -79,6 +80,7 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     cases = SoftmaxBackwardCases()
     kernels = (
         Kernel("numba.softmax_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS),
+        Kernel("triton.softmax_backward", BackendKind.TRITON, "triton:backward", exact_order, limits=LIMITS),
         Kernel(
             "aten.softmax_backward",
             BackendKind.ATEN,

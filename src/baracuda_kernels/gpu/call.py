@@ -1,0 +1,129 @@
+"""One launch of a Triton body, written down: what it is given, what is constant in it, and how many programs run.
+
+Floats are given as constants: the interpreter would round them to f32.
+
+The signature, the hints for vector loads and the machine words of a launch are all derived from the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+
+__all__ = ["Argument", "At", "Call", "Count", "Lent", "Step"]
+
+VECTOR_BYTES = 16
+
+_POINTERS = {
+    ElementKind.F32: "*fp32", ElementKind.F64: "*fp64", ElementKind.F16: "*fp16", ElementKind.BF16: "*bf16", ElementKind.I8: "*i8",
+    ElementKind.I16: "*i16", ElementKind.I32: "*i32", ElementKind.I64: "*i64", ElementKind.U8: "*u8", ElementKind.BOOL: "*i1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class At:
+    """The address of the operand at this position among the op's args."""
+
+    operand: int
+    element: ElementKind
+
+
+@dataclass(frozen=True)
+class Lent:
+    """An address within the workspace, `offset` bytes from its start."""
+
+    offset: int
+    element: ElementKind
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far apart neighbours are, in elements, 64 bits wide. `element` is given where vector loads must not be split by it."""
+
+    value: int
+    element: ElementKind | None = None
+
+    @property
+    def multiple(self) -> int:
+        """What it has to be a multiple of for vector loads."""
+        return 1 if self.element is None else VECTOR_BYTES // self.element.size
+
+
+@dataclass(frozen=True)
+class Count(Step):
+    """How many there are: like a step, but in 32 bits where that is enough."""
+
+
+Argument = At | Lent | Step | int | tuple["Argument", ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """`body` in `blocks` programs. Arguments are in the order of the body's parameters; constants are by name."""
+
+    body: Any
+    blocks: int
+    arguments: tuple[Argument, ...]
+    constants: Mapping[str, Any] = field(hash=False)
+    warps: int = 4
+    stages: int = 1
+
+    @property
+    def allows_vectors(self) -> bool:
+        """Whether every step that matters is a whole number of vectors; addresses are looked at when it is launched."""
+        return all(step.value % step.multiple == 0 for step in self.flat() if isinstance(step, Step))
+
+    def flat(self) -> list[Argument]:
+        return list(_flatten(self.arguments))
+
+    def signature(self) -> dict[str, Any]:
+        named = zip(self.body.arg_names, self.arguments, strict=False)
+        return {name: _type_of(argument) for name, argument in named} | dict.fromkeys(self.constants, "constexpr")
+
+    def hints(self) -> dict[tuple[int, ...], list[list[object]]]:
+        """What the compiler may take for granted where vectors are allowed: addresses and steps are whole vectors."""
+        hints = {}
+        for path, argument in _paths(self.arguments):
+            if isinstance(argument, At | Lent):
+                hints[path] = [["tt.divisibility", VECTOR_BYTES]]
+            elif isinstance(argument, Step) and argument.multiple > 1:
+                hints[path] = [["tt.divisibility", argument.multiple]]
+        return hints
+
+    def words(self) -> list[int]:
+        """The arguments as 64-bit words; addresses are zero until the launch."""
+        return [_word(argument) for argument in self.flat()]
+
+
+def _flatten(argument: Argument) -> Any:
+    return (leaf for _, leaf in _paths(argument)) if isinstance(argument, tuple) else (argument,)
+
+
+def _paths(arguments: Any, prefix: tuple[int, ...] = ()) -> Any:
+    for position, argument in enumerate(arguments):
+        path = (*prefix, position)
+        if isinstance(argument, tuple):
+            yield from _paths(argument, path)
+        else:
+            yield path, argument
+
+
+def _type_of(argument: Argument) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(map(_type_of, argument))
+    if isinstance(argument, At | Lent):
+        return _POINTERS[argument.element]
+    if isinstance(argument, Step) and not isinstance(argument, Count):
+        return "i64"
+    return "i32" if -(1 << 31) <= _word(argument) < 1 << 31 else "i64"
+
+
+def _word(argument: Argument) -> int:
+    if isinstance(argument, At | Lent):
+        return 0
+    value = argument.value if isinstance(argument, Step) else argument
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,65 @@
+"""Triton bodies compiled ahead of their launch, for a device that need not be there."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.gpu.call import Call
+
+__all__ = ["Binary", "as_constant", "compiled"]
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Machine code for one architecture."""
+
+    name: str
+    image: bytes
+    threads: int
+    shared: int  # bytes per block
+    ptx: str
+
+
+_binaries: dict[Any, Binary] = {}
+_turn = threading.Lock()
+
+
+def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
+    """The call's machine code; the same for all calls that differ in numbers only."""
+    signature = call.signature()
+    hints = call.hints() if vectors else {}
+    options = {"num_warps": call.warps, "num_stages": call.stages}
+    key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
+    with _turn:  # Triton's compiler is not said to be safe to enter twice
+        if key not in _binaries:
+            _binaries[key] = _compile(call, signature, hints, options, capability)
+        return _binaries[key]
+
+
+def _compile(call: Call, signature: Any, hints: Any, options: dict[str, Any], capability: tuple[int, int]) -> Binary:
+    import triton
+    from triton.compiler import ASTSource
+
+    constants = {name: as_constant(value) for name, value in call.constants.items()}
+    source = ASTSource(fn=call.body, signature=signature, constexprs=constants, attrs=hints)
+    kernel = triton.compile(source, target=_target(capability), options=options)
+    metadata = kernel.metadata
+    if getattr(metadata, "global_scratch_size", 0) or getattr(metadata, "profile_scratch_size", 0):
+        raise NotImplementedError(f"{metadata.name} wants scratch memory of the runtime, and a launch has none to give")
+    return Binary(metadata.name, kernel.asm["cubin"], 32 * metadata.num_warps, metadata.shared, kernel.asm["ptx"])
+
+
+def as_constant(value: Any) -> Any:
+    import triton.language as tl
+
+    return getattr(tl, value.removeprefix("tl.")) if isinstance(value, str) and value.startswith("tl.") else value
+
+
+@functools.cache
+def _target(capability: tuple[int, int]) -> Any:
+    from triton.backends.compiler import GPUTarget
+
+    return GPUTarget("cuda", 10 * capability[0] + capability[1], 32)

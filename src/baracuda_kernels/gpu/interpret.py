@@ -1,0 +1,46 @@
+"""The same calls in Triton's interpreter, on the CPU's memory: slow, but it needs no GPU, and it computes what the bodies say."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from baracuda_kernels.core.kernel import Launch
+from baracuda_kernels.gpu.call import At, Call, Lent, Step
+from baracuda_kernels.gpu.compile import as_constant
+
+__all__ = ["interpreted"]
+
+_turn = threading.Lock()  # the interpreter patches the language for the time of a launch
+
+
+def interpreted(call: Call) -> Launch:
+    constants = {name: as_constant(value) for name, value in call.constants.items()}
+
+    def launch(args: Any, workspace: int, stream: Any) -> None:
+        given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
+        with _turn:
+            call.body[(call.blocks,)](*given, **constants)
+
+    return launch
+
+
+def _argument(argument: Any, addresses: tuple[int, ...], workspace: int) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_argument(leaf, addresses, workspace) for leaf in argument)
+    if isinstance(argument, At):
+        return _first_element(addresses[argument.operand], argument.element)
+    if isinstance(argument, Lent):
+        return _first_element(workspace + argument.offset, argument.element)
+    return argument.value if isinstance(argument, Step) else argument
+
+
+def _first_element(address: int, element: Any) -> Any:
+    """A tensor of one element there: the interpreter takes its address and its type, and nothing else."""
+    import torch
+
+    from baracuda_kernels.interop.torch_views import DTYPES
+
+    room = (ctypes.c_char * element.size).from_address(address)
+    return torch.frombuffer(room, dtype=DTYPES[element])

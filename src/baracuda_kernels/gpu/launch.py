@@ -1,0 +1,119 @@
+"""From calls to a launch: compiled once, then a few words written and one call of the driver each time."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.errors import Unsupported
+from baracuda_kernels.core.kernel import Launch
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent
+from baracuda_kernels.gpu.compile import compiled
+from baracuda_kernels.gpu.driver import Function, driver
+
+__all__ = ["launcher"]
+
+_TRAILING_POINTERS = 2  # Triton's own: scratch memory of the runtime and of its profiler, which these kernels do not ask for
+
+
+def launcher(device: Device, *calls: Call) -> Launch:
+    """A launch of the calls, one after the other, on the stream it is given. Calls without programs are left out."""
+    calls = tuple(call for call in calls if call.blocks)
+    if device.kind is DeviceKind.CPU:
+        from baracuda_kernels.gpu.interpret import interpreted
+
+        return _in_turn([interpreted(call) for call in calls])
+    return _in_turn([_Queued(device, call) for call in calls])
+
+
+def _in_turn(launches: Sequence[Any]) -> Any:
+    if len(launches) == 1:
+        return launches[0]
+    return _Several(launches)
+
+
+class _Several:
+    def __init__(self, launches: Sequence[Any]) -> None:
+        self.launches = launches
+
+    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
+        for launch in self.launches:
+            launch(args, workspace, stream)
+
+    def get_ready(self) -> None:
+        for launch in self.launches:
+            if hasattr(launch, "get_ready"):
+                launch.get_ready()
+
+
+class _Queued:
+    """One call on one CUDA device. It has two forms in machine code: for addresses that allow vector loads, and for any."""
+
+    def __init__(self, device: Device, call: Call) -> None:
+        self.device, self.call = device, call
+        flat = call.flat()
+        self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At))
+        self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
+        self.words = call.words() + [0] * _TRAILING_POINTERS
+        self.allows_vectors = call.allows_vectors
+        self.functions: dict[bool, Function] = {}
+        self.buffers = threading.local()  # the words of a launch, for each thread its own
+        self.current_stream = _current_stream(device)
+
+    def get_ready(self) -> None:
+        """Compiles and loads the form that ordinary arrays need."""
+        self._load(self.allows_vectors)
+
+    def _load(self, vectors: bool) -> Function:
+        binary = compiled(self.call, self.device.profile().capability, vectors)
+        function = driver().load(self.device.index, binary.image, binary.name, binary.threads, binary.shared)
+        self.functions[vectors] = function
+        return function
+
+    def _loaded_unless_capturing(self, vectors: bool, stream: int) -> Function:
+        if driver().is_capturing(self.device.index, stream):
+            got = f"a {'vector' if vectors else 'scalar'} form of {self.call.body.__name__} that has not been compiled"
+            wanted = "one run with operands of these layouts and alignments before the capture"
+            raise Unsupported(self.call.body.__name__, [Reason(ReasonCode.CAPTURE, "stream", got, wanted)])
+        return self._load(vectors)
+
+    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
+        handle = stream.handle
+        if handle is None:
+            handle = self.current_stream()
+        try:
+            words, parameters = self.buffers.pair
+        except AttributeError:
+            words, parameters = self.buffers.pair = _buffer(self.words)
+        addresses = args.addresses
+        together = 0
+        for slot, operand in self.addresses:
+            words[slot] = address = addresses[operand]
+            together |= address
+        for slot, offset in self.lent:
+            words[slot] = workspace + offset
+        vectors = self.allows_vectors and not together % VECTOR_BYTES
+        function = self.functions.get(vectors) or self._loaded_unless_capturing(vectors, handle)
+        driver().launch(function, self.call.blocks, handle, parameters)
+
+
+def _buffer(words: list[int]) -> tuple[Any, int]:
+    """The words in memory, and the address of an array that points at each of them."""
+    room = (ctypes.c_int64 * len(words))(*words)
+    start = ctypes.addressof(room)
+    pointers = (ctypes.c_void_p * len(words))(*(start + 8 * slot for slot in range(len(words))))
+    room.pointers = pointers  # type: ignore[attr-defined] # lives as long as the words
+    return room, ctypes.addressof(pointers)
+
+
+def _current_stream(device: Device) -> Callable[[], int]:
+    import torch
+
+    ask: Callable[[int], int] = torch._C._cuda_getCurrentRawStream  # type: ignore[attr-defined]
+    index = device.index
+    return lambda: ask(index)
