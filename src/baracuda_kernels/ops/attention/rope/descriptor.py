@@ -27,11 +27,11 @@ class RopeDescriptor(Descriptor):
     batch_size: int
     num_heads: int
     seq_len: int
-    head_dim: int
-    base: float
+    head_dim: int  # even
+    base: float  # of the angles, position · base^(-2i/R) for pair i; finite, more than 0
     element: ElementKind
-    style: RopeStyle = RopeStyle.INTERLEAVED
-    rotary_dim: int | None = None
+    style: RopeStyle = RopeStyle.INTERLEAVED  # which features form a pair
+    rotary_dim: int | None = None  # how many features are rotated, R; even, by default all of head_dim
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(

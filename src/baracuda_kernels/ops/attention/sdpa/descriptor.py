@@ -19,10 +19,10 @@ class AttentionShapes:
     num_heads: int
     query_len: int
     key_len: int
-    d_k: int
-    d_v: int
-    scale: float
-    num_kv_heads: int | None
+    d_k: int  # features of a query and of a key
+    d_v: int  # features of a value
+    scale: float  # of the scores; finite
+    num_kv_heads: int | None  # heads of k and v, a divisor of num_heads; by default num_heads
 
     @property
     def kv_heads(self) -> int:
@@ -72,8 +72,8 @@ class SdpaDescriptor(AttentionShapes, Descriptor):
     d_k: int
     d_v: int
     scale: float
-    is_causal: bool
-    has_mask: bool
+    is_causal: bool  # key j is hidden from query i where j > i
+    has_mask: bool  # whether there is a mask
     element: ElementKind
     num_kv_heads: int | None = None
 

@@ -19,14 +19,14 @@ class SsdChunkScanDescriptor(Descriptor):
     batch_size: int
     seq_len: int
     num_heads: int
-    head_dim: int
-    state_dim: int
-    chunk_size: int
+    head_dim: int  # rows of a head's state
+    state_dim: int  # columns of a head's state
+    chunk_size: int  # a request, at least 1: a state is kept about every so many steps
     element: ElementKind
-    dt_element: ElementKind | None = None  # of dt, a and their gradients; by default `element`
-    num_groups: int | None = None  # of b and c; by default one for each head
-    has_initial_state: bool = False
-    has_final_state: bool = False
+    dt_element: ElementKind | None = None  # of dt, a and their gradients; by default `element`, else f32 beside f16 or bf16
+    num_groups: int | None = None  # of b and c, a divisor of num_heads; by default one for each head
+    has_initial_state: bool = False  # whether a state enters; else it is zero
+    has_final_state: bool = False  # whether the last state is wanted, or its gradient given
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(

@@ -19,9 +19,10 @@ class _Normalized:
     """What both directions derive from `input_shape`, `norm_axes_mask`, `element` and `rms_element`."""
 
     input_shape: Shape
-    norm_axes_mask: int
+    norm_axes_mask: int  # bit d set: axis d is normalized; a non-empty suffix of the axes
+    has_gamma: bool  # whether there is a scale
     element: ElementKind
-    rms_element: ElementKind | None
+    rms_element: ElementKind | None  # of rms; by default `element`, else f32 beside f16 or bf16
 
     @property
     def norm_rank(self) -> int:
@@ -80,7 +81,7 @@ class RMSNormDescriptor(_Normalized, Descriptor):
 
     input_shape: Shape
     norm_axes_mask: int
-    eps: float
+    eps: float  # added to the mean square; finite, at least 0
     has_gamma: bool
     element: ElementKind
     rms_element: ElementKind | None = None
