@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
-import re
 from pathlib import Path
 
 from baracuda_kernels import cli
-from baracuda_kernels.bench.report import markdown
 from baracuda_kernels.cli import ops
+from generator import performance
+from generator.families import block, families
+from generator.tables import between
 
 ROOT = Path(__file__).resolve().parent.parent
-NO_RESULTS = "No run has been recorded yet: `make bench` measures this machine.\n"
+DOCS = ROOT / "docs"
 
 
 def main() -> None:
-    (ROOT / "docs" / "ops.md").write_text(ops.markdown(), encoding="utf-8")
-    readme = ROOT / "README.md"
-    readme.write_text(filled(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")
 
 
-def filled(text: str) -> str:
-    """The README with its generated parts as they should be now."""
-    return between(between(text, "explain", explained()), "performance", performance())
+def pages() -> dict[Path, str]:
+    """Every page that has generated parts, as it should be now."""
+    runs = performance.records(ROOT / "bench" / "results")
+    parts = {
+        ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
+        DOCS / "bench.md": {"results": performance.long(runs)},
+    }
+    parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
+    return {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
 
 
-def between(text: str, name: str, content: str) -> str:
-    """What stands between the markers of this name is replaced."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n\n{content}\n{end}", text, flags=re.DOTALL)
+def filled(page: Path, parts: dict[str, str]) -> str:
+    text = page.read_text(encoding="utf-8")
+    for name, content in parts.items():
+        text = between(text, name, content)
+    return text
 
 
 def explained() -> str:
@@ -41,12 +47,6 @@ def explained() -> str:
         cli.main(arguments)
     lines = [line.rstrip() for line in output.getvalue().splitlines()]
     return "\n".join(["```console", f"$ baracuda-kernels {' '.join(arguments)}", *lines, "```", ""])
-
-
-def performance() -> str:
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "bench" / "results").glob("*.json")]
-    # Each record is one run: only times within one are comparable.
-    return "\n".join(markdown(record) for record in sorted(records, key=lambda record: record["date"])) or NO_RESULTS
 
 
 if __name__ == "__main__":

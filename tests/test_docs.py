@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import dataclasses
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -11,31 +12,38 @@ import pytest
 
 import baracuda_kernels as bk
 from baracuda_kernels.bench import report
-from baracuda_kernels.cli import ops
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGE = ROOT / "src" / "baracuda_kernels"
 
 
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+
+
 def python_blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [code for code, _ in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+def anchors(page: Path) -> set[str]:
+    """What can stand behind "#" in a link to the page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture
-def generate() -> Any:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("generate")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
-def test_the_code_of_a_page_runs(page: Path) -> None:
+def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
-    for block in python_blocks(page):
-        exec(compile(block, page.name, "exec"), names)
+    for code, shown in BLOCK.findall(page.read_text(encoding="utf-8")):
+        exec(compile(code, page.name, "exec"), names)
+        printed = capsys.readouterr().out
+        assert printed.replace(bk.Device.cpu().arch().value, "x86_64") == shown
     assert isinstance(names["plan"], bk.Plan)
 
 
@@ -51,21 +59,88 @@ def test_the_excerpts_of_contributing_are_in_the_source() -> None:
         assert any(block in source for source in sources), f"no longer in the source:\n{block}"
 
 
-def test_the_op_matrix_is_current() -> None:
-    assert (ROOT / "docs" / "ops.md").read_text(encoding="utf-8") == ops.markdown(), "run `make docs`"
-
-
-def test_the_generated_parts_of_the_readme_are_current(generate: Any) -> None:
+def test_the_generated_parts_are_current(generate: Any) -> None:
     arch = bk.Device.cpu().arch().value
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert generate.filled(text).replace(arch, "x86_64") == text, "run `make docs`"
-    assert "batch-invariant" in text
+    pages = generate.pages()
+    stale = [page.name for page, text in pages.items() if text.replace(arch, "x86_64") != page.read_text(encoding="utf-8")]
+    assert not stale, "run `make docs`"
+    assert ROOT / "README.md" in pages and ROOT / "docs" / "ops.md" in pages
+
+
+def test_every_plan_is_described_on_a_linked_page_with_an_example(generate: Any) -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for name, plans in generate.families().items():
+        page = ROOT / "docs" / f"{name}.md"
+        assert f"({page.name})" in index
+        assert {plan.__name__.lower() for plan in plans} | {"formulas", "shapes", "at-the-edges", "example"} <= anchors(page)
+        assert all(shown for _, shown in BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8")):
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+# --- what the generated parts are derived from --------------------------------------------------------------------------------
+
+
+def test_limits_are_found_by_asking(generate: Any) -> None:
+    from generator import promises
+
+    kernels = {kernel.name: kernel for kernel in bk.SoftmaxPlan.kernels}
+    common = ["`input_shape`: a rank of at most 8", "`kind`: SOFTMAX or LOG_SOFTMAX"]
+    assert promises.limits(bk.SoftmaxPlan, kernels["numba.softmax"]) == common
+    columns = "`extent`: at most 4096 along an axis that is not the innermost (f32)"
+    assert promises.limits(bk.SoftmaxPlan, kernels["aten.softmax"]) == [*common, columns]
+    never = dataclasses.replace(kernels["numba.softmax"], limits=(lambda descriptor: iter(()),))
+    with pytest.raises(LookupError, match="no problem was found"):
+        promises.limits(bk.SoftmaxPlan, never)
+
+
+def test_bounds_are_those_of_the_checks(generate: Any) -> None:
+    from generator import promises
+
+    assert list(promises.bounds(bk.SoftmaxPlan).values()) == ["2e-6", "1e-13·√n", "6e-4", "4e-3"]
+    assert list(promises.bounds(bk.SdpaBackwardPlan).values()) == ["4e-6", "1e-13·√n", "1.5e-3", "1e-2"]
+
+
+def test_shapes_are_lists_of_extents_or_names(generate: Any) -> None:
+    from generator.declared import derived, shape_text
+
+    assert shape_text(bk.SdpaDescriptor, "k_shape") == "[batch_size, kv_heads, key_len, d_k]"
+    assert shape_text(bk.SoftmaxDescriptor, "input_shape") == "input_shape"
+    assert shape_text(bk.RMSNormDescriptor, "rms_shape") == "rms_shape"
+    assert list(derived(bk.SdpaDescriptor, "kv_heads")) == ["- `kv_heads` = `num_heads if num_kv_heads is None else num_kv_heads`"]
+
+
+def test_a_page_without_a_place_for_a_plan_is_refused(generate: Any) -> None:
+    with pytest.raises(ValueError, match="SoftmaxPlan: begin"):
+        generate.between("# A page", "SoftmaxPlan", "content")
+
+
+def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -> None:
+    from generator import performance
+
+    def row(op: str, element: str, number: int, **ratios: float) -> Any:
+        descriptor, time = {"element": element}, {"median": 0.001}
+        times = {"numba." + op: time}
+        return {"op": op, "problem": f"{element} {number}", "kernel": f"numba.{op}", "descriptor": descriptor, "times": times,
+                "floor": time, "share_of_floor": 1.0, "times_faster_than": ratios}  # fmt: skip
+
+    machine = {"cpu": "a processor", "cores": 2, "versions": {}}
+    ratios = {"PyTorch": 3.0, "JAX": 2.0, "aten.softmax": 1.5, "a part of it": 0.5}
+    new = machine | {"date": "2026-02", "remark": "Loud.", "rows": [
+        row("softmax", "f32", 1, **ratios), row("softmax", "f32", 2), row("softmax", "bf16", 3)]}  # fmt: skip
+    old = machine | {
+        "date": "2026-01",
+        "rows": [row("softmax", "f32", 0), *(row("softmax_backward", kind, 4) for kind in ("f32", "bf16"))],
+    }
+    text = performance.short([old, new])
+    assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| softmax")] == ["f32 1", "bf16 3", "f32 4"]
+    assert "| 2.00× | JAX |" in text and "softmax: Loud." in text
 
 
 def test_a_recorded_run_becomes_tables() -> None:

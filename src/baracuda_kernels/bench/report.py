@@ -16,6 +16,8 @@ from rich.table import Table
 from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, HostRow, Row
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
 
+USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX)  # of any op; others are particular to one
+
 _HEADINGS = {
     GIVEN: "PyTorch\ngiven", COMPILED: "torch.\ncompile", ARGS_ONCE: "plan.run", ARGS_EACH_CALL: "plan.run\nnew args"
 }  # fmt: skip
@@ -96,13 +98,24 @@ def remarks(rows: Iterable[Row]) -> list[str]:
     return wrong + list(dict.fromkeys(f"{row.op}: {note}" for row in rows for note in row.notes))
 
 
+def machine(record: dict[str, Any]) -> str:
+    """On what a recorded run was measured."""
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "baracuda-kernels")
+    return f"{record['cpu']}, {record['cores']} cores; {versions}"
+
+
+def recorded_peers(row: dict[str, Any]) -> dict[str, float]:
+    """How many times faster a recorded row is than each peer; other kernels of the op are no peers."""
+    ratios: dict[str, float] = row["times_faster_than"]
+    return {name: ratio for name, ratio in ratios.items() if not name.endswith(f".{row['op']}")}
+
+
 def markdown(record: dict[str, Any]) -> str:
     """A recorded run as Markdown tables. Taken from the record alone, so the same record gives the same text."""
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "baracuda-kernels")
     remark = f" {record['remark']}" if "remark" in record else ""
-    lines = [f"Measured on {record['cpu']}, {record['cores']} cores, {record['date'][:16]}; {versions}.{remark}", ""]
-    names = {name for row in record["rows"] for name in row["times_faster_than"]}
-    peers = [name for name in (ALLOCATING, GIVEN, COMPILED, JAX) if name in names]
+    lines = [f"Measured on {machine(record)}; {record['date'][:16]}.{remark}", ""]
+    names = list(dict.fromkeys(name for row in record["rows"] for name in recorded_peers(row)))
+    peers = [*(name for name in USUAL_PEERS if name in names), *(name for name in names if name not in USUAL_PEERS)]
     headings = ["op", "problem", "kernel", "copy floor, ms", "ours, ms", "share of the floor", *(f"vs {name}" for name in peers)]
     lines += ["| " + " | ".join(headings) + " |", "|" + " --- |" * 3 + " ---: |" * (len(headings) - 3)]
     for row in record["rows"]:

@@ -90,7 +90,7 @@ def markdown() -> str:
         text += ["", f"## {category.value}"]
         for op, of_op in itertools.groupby(of_category, key=lambda line: line.op):
             group = list(of_op)
-            text += ["", f"### {op}", "", f"{_first_line(group[0].plan)} `{group[0].plan.__name__}`", ""]
+            text += ["", f"### {op}", "", f"{_first_line(group[0].plan)} {_page(group[0].plan)}", ""]
             text += [f"| device | kernel | layout | {' | '.join(map(str, elements))} |"]
             text += ["| --- | --- | --- |" + " --- |" * len(elements)]
             for line in group:
@@ -101,6 +101,11 @@ def markdown() -> str:
 
 def _by_category(matrix: list[Line]) -> list[Line]:
     return sorted(matrix, key=lambda line: line.plan.category.value)
+
+
+def _page(plan: type[Plan[Any, Any]]) -> str:
+    """A link to what its family's page says of the plan."""
+    return f"[`{plan.__name__}`]({registry.family(plan)}.md#{plan.__name__.lower()})"
 
 
 def _first_line(plan: type[Plan[Any, Any]]) -> str:

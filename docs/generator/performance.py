@@ -1,0 +1,73 @@
+"""The performance tables, from the runs recorded in bench/results/."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from baracuda_kernels.bench.report import USUAL_PEERS, machine, markdown, milliseconds, recorded_peers, share, times_faster
+from generator.tables import table
+
+NO_RESULTS = "No run has been recorded yet: `make bench` measures this machine.\n"
+
+NUMBERS = ("copy floor, ms", "ours, ms", "share of the floor", "times faster")
+HEADINGS = ("op", "problem", *NUMBERS, "than")
+
+Record = dict[str, Any]
+
+
+def records(results: Path) -> list[Record]:
+    """All recorded runs, the oldest first."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob("*.json")]
+    return sorted(found, key=lambda record: str(record["date"]))
+
+
+def long(runs: list[Record]) -> str:
+    """Every row. Each record is one run: only times within one are comparable."""
+    return "\n".join(map(markdown, runs)) or NO_RESULTS
+
+
+def short(runs: list[Record]) -> str:
+    """A few rows of each op, each compared with the fastest of its peers in the same run."""
+    lines = []
+    for place, of_place in itertools.groupby(sorted(runs, key=machine), key=machine):
+        chosen = sorted(representative(list(of_place)), key=lambda pair: str(pair[1]["op"]))
+        lines += [f"Measured on {place}.", *_remarks(chosen), "", *table(HEADINGS, map(_cells, chosen), right=NUMBERS), ""]
+    return "\n".join(lines) or NO_RESULTS
+
+
+def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
+    """Of each op's newest run the first row, which is the most telling of its showcase; of a forward the first of every element."""
+    newest = {row["op"]: run for run in runs for row in run["rows"]}
+    for op, run in newest.items():
+        rows = [row for row in run["rows"] if row["op"] == op and row["share_of_floor"] is not None]
+        first_of_element = {row["descriptor"]["element"]: row for row in reversed(rows)}
+        for row in rows:
+            if row is rows[0] or (not op.endswith("_backward") and row is first_of_element[row["descriptor"]["element"]]):
+                yield run, row
+
+
+def _cells(chosen: tuple[Record, Any]) -> tuple[str, ...]:
+    _, row = chosen
+    ours = milliseconds(row["times"][row["kernel"]]["median"])
+    ratio, peer = _fastest(recorded_peers(row))
+    return row["op"], row["problem"], milliseconds(row["floor"]["median"]), ours, share(row["share_of_floor"]), ratio, peer
+
+
+def _fastest(peers: dict[str, float]) -> tuple[str, str]:
+    """Of the usual peers. One that is particular to an op may do a part of its work only; the first of those does all of it."""
+    usual = {name: peers[name] for name in USUAL_PEERS if name in peers}
+    peer = min(usual, key=usual.__getitem__) if usual else next(iter(peers), "")
+    return times_faster(peers.get(peer)), peer
+
+
+def _remarks(chosen: list[tuple[Record, Any]]) -> list[str]:
+    """What is to be said about a run, with the ops it holds for."""
+    remarks: dict[str, list[str]] = {}
+    for run, row in chosen:
+        if "remark" in run:
+            remarks.setdefault(run["remark"], []).append(row["op"])
+    return [f"{', '.join(dict.fromkeys(named))}: {remark}" for remark, named in remarks.items()]
