@@ -11,11 +11,14 @@ from baracuda_kernels.core.element import ElementKind
 
 # Relative error of a whole output; the second number holds for the backward of attention or of a scan.
 _BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
+_EXACT = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8, ElementKind.BOOL)
 
 
 def error_bound(cases: Cases[Any], descriptor: Descriptor, element: ElementKind | None = None) -> float:
-    """The largest relative error allowed for an output of `element`, by default the problem's."""
+    """The largest relative error allowed for an output of `element`, by default the problem's; integers have to be exact."""
     element = element_of(descriptor) if element is None else element
+    if element in _EXACT:
+        return 0.0
     if element is ElementKind.F64:
         return 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1))
     return _BOUNDS[element][cases.is_long_chain()]
@@ -24,10 +27,13 @@ def error_bound(cases: Cases[Any], descriptor: Descriptor, element: ElementKind 
 def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
     """‖result − expected‖₂ / ‖expected‖₂. NaN and infinities must stand in the same places, or the error is infinite.
 
-    `floor` is a magnitude below which the expected norm is not trusted as a scale, for inputs that cancel.
+    Integers are right or not: the error is zero or infinite. `floor` is a magnitude below which the expected norm is not trusted as
+    a scale, for sums that cancel.
     """
     import numpy
 
+    if numpy.asarray(expected).dtype.kind in "biu":
+        return 0.0 if numpy.array_equal(result, expected) else math.inf
     result, expected = numpy.asarray(result, numpy.float64), numpy.asarray(expected, numpy.float64)
     finite = numpy.isfinite(expected)
     same = numpy.array_equal(numpy.isnan(result), numpy.isnan(expected)) and numpy.array_equal(
