@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from typing import Any
@@ -16,20 +17,59 @@ from baracuda_kernels.core.kernel import Kernel
 os.environ.pop("COLUMNS", None)  # parallel test workers set it, and tables would be cut to it
 
 PLANS = registry.plans()
+DEVICE = bk.Device.cpu()  # where the generated tests run: --device
+STREAM = bk.Stream.cpu()
+KERNELS: list[tuple[str, Kernel]] = []  # every kernel that runs there, with its op's name
+KERNEL_IDS: list[str] = []
+NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code there, and not interpreted
+GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
+SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 
-def kernels_here() -> list[tuple[str, Kernel]]:
-    """Every kernel that this machine can run, with its op's name."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the generated tests run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global DEVICE, STREAM
+    if config.getoption("--device") == "cuda":
+        DEVICE, STREAM = bk.Device.cuda(), bk.Stream.cuda()
+        if absent := DEVICE.reasons_absent():
+            pytest.exit(f"--device cuda: {absent[0]}", returncode=2)
+    else:
+        os.environ["TRITON_INTERPRET"] = "1"
+    for name, plan in PLANS.items():
+        KERNELS.extend((name, kernel) for kernel in plan.kernels if not list(kernel.reasons_against_machine(DEVICE)))
+    KERNEL_IDS.extend(kernel.name for _, kernel in KERNELS)
+    NATIVE.extend(pair for pair in KERNELS if pair[1].device is DEVICE.kind)
+    os.environ.pop("TRITON_INTERPRET", None)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, the generated tests interpret the bodies that are written for CUDA. All others see the machine as it is."""
+    if DEVICE.kind is bk.DeviceKind.CPU and request.module.__name__ in GENERATED:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any]:
+    """The op's corner problems; of a kernel that is only interpreted here, the small ones."""
+    every = list(PLANS[op].cases.corners(element))
+    if kernel.backend is not bk.BackendKind.TRITON or DEVICE.kind is bk.DeviceKind.CUDA:
+        return every
+    return [problem for problem in every if largest_operand(op, problem) <= SMALL_ENOUGH_TO_INTERPRET]
+
+
+def largest_operand(op: str, problem: Any) -> int:
+    return max(math.prod(operand.shapes(problem)[0]) for operand in PLANS[op].args_type.OPERANDS)
+
+
+def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any]:
     return [
-        (name, kernel)
-        for name, plan in PLANS.items()
-        for kernel in plan.kernels
-        if not list(kernel.reasons_against_machine(bk.Device.cpu()))
+        problem
+        for problem in corners(op, kernel, element)
+        if not list(kernel.reasons_against(problem, DEVICE, bk.PlanPreference()))
     ]
-
-
-KERNELS = kernels_here()
-KERNEL_IDS = [kernel.name for _, kernel in KERNELS]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_bytes_count_every_operand_once() -> None:
 
 def test_inputs_are_exact_in_their_element_and_outputs_start_as_nan() -> None:
     problem = Problem(bk.SoftmaxPlan, SMALL)
-    assert numpy.array_equal(problem.inputs["x"], problem.operands["x"].double().numpy())
+    assert numpy.array_equal(problem.exact_inputs(numpy)["x"], problem.operands["x"].double().numpy())
     assert problem.operands["y"].isnan().all()
     expected = torch.softmax(problem.operands["x"].double(), 1).numpy()
     assert numpy.allclose(problem.expected()["y"], expected, rtol=1e-12)
@@ -52,7 +52,7 @@ def test_inputs_are_exact_in_their_element_and_outputs_start_as_nan() -> None:
 @pytest.mark.parametrize(("plan", "descriptor"), [(bk.SoftmaxPlan, SMALL), (bk.SoftmaxBackwardPlan, SMALL_BACKWARD)])
 def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Plan[Any, Any]], descriptor: Any) -> None:
     row = measure("op", plan, descriptor, QUICK)
-    kernels = {kernel.name for kernel in plan.kernels}
+    kernels = {kernel.name for kernel in plan.kernels if kernel.device is bk.DeviceKind.CPU}
     assert row.kernel == plan.kernels[0].name
     assert set(row.times) == {*FLOORS, *kernels, ALLOCATING, GIVEN}
     assert all(0 < times.minimum <= times.median for times in row.times.values())
@@ -67,7 +67,7 @@ def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Pla
 def test_a_wrong_kernel_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bk.SoftmaxPlan, "reference", staticmethod(wrong_reference))
     row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
-    assert set(row.wrong) == {kernel.name for kernel in bk.SoftmaxPlan.kernels}
+    assert set(row.wrong) == {"numba.softmax", "aten.softmax"}
     assert row.times == {} and row.ours is None
     assert "allowed is 4.00e-03" in row.wrong["numba.softmax"]
 

@@ -15,15 +15,14 @@ from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.sku import MathPrecision
 
-from conftest import KERNEL_IDS, KERNELS, PLANS
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
 
 
 def _plans(op: str, kernel: Any, every: int = 1) -> list[Any]:
     plans = []
     for element in kernel.elements:
-        for descriptor in list(PLANS[op].cases.corners(element))[::every]:
-            if not list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
-                plans.append(PLANS[op].force(kernel.name, bk.Stream.cpu(), descriptor))
+        for descriptor in served_corners(op, kernel, element)[::every]:
+            plans.append(PLANS[op].force(kernel.name, STREAM, descriptor))
     return plans
 
 
@@ -61,14 +60,14 @@ SOFTMAXES = [(op, kernel) for op, kernel in KERNELS if op.startswith("softmax")]
 def test_a_row_does_not_depend_on_its_batch(op: str, kernel: Any, shape: tuple[int, ...], axis: int, rng: Any) -> None:
     """Rows computed alone, in every layout, have the bits they have among the others."""
     whole = PLANS[op].descriptor_type(bk.SoftmaxKind.SOFTMAX, shape, axis, bk.ElementKind.F32)
-    plan = PLANS[op].force(kernel.name, bk.Stream.cpu(), whole)
+    plan = PLANS[op].force(kernel.name, STREAM, whole)
     if not plan.precision_guarantee.batch_invariant:
         assert not plan.sku.precision_guarantee.batch_invariant
         return
     inputs = random_inputs(PLANS[op], whole, rng)
     output = PLANS[op].outputs()[0]
     together = numpy.moveaxis(run_trial(plan, inputs).operands[output].values, axis, -1).reshape(-1, shape[axis])
-    alone = PLANS[op].force(kernel.name, bk.Stream.cpu(), replace(whole, input_shape=(shape[axis],), softmax_axis=0))
+    alone = PLANS[op].force(kernel.name, STREAM, replace(whole, input_shape=(shape[axis],), softmax_axis=0))
     rows = {name: numpy.moveaxis(values, axis, -1).reshape(-1, shape[axis]) for name, values in inputs.items()}
     for number in (0, 1, len(together) // 2, len(together) - 1):
         single = {name: values[number] for name, values in rows.items()}
@@ -83,25 +82,26 @@ def test_bits_do_not_depend_on_the_layout(op: str, kernel: Any, rng: Any) -> Non
         for kind in (bk.SoftmaxKind.SOFTMAX, bk.SoftmaxKind.LOG_SOFTMAX):
             for element in kernel.elements:
                 descriptor = PLANS[op].descriptor_type(kind, shape, axis, element)
-                plan = PLANS[op].force(kernel.name, bk.Stream.cpu(), descriptor)
+                plan = PLANS[op].force(kernel.name, STREAM, descriptor)
                 inputs = random_inputs(PLANS[op], descriptor, rng)
                 layouts = [layout for layout in LAYOUTS if not layout.startswith("broadcast")]
                 assert len({tuple(run_trial(plan, inputs, layout).bits.values()) for layout in layouts}) == 1
 
 
 PROGRAM = """
-import hashlib, numpy
+import hashlib, numpy, sys
 import baracuda_kernels as bk
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core import registry
 digest = hashlib.sha256()
+stream = bk.Stream.cuda() if sys.argv[1] == "cuda" else bk.Stream.cpu()
 for name, plan_type in registry.plans().items():
     for kernel in plan_type.kernels:
         for element in kernel.elements:
             for number, descriptor in enumerate(plan_type.cases.corners(element)):
-                if number % 5 or list(kernel.reasons_against(descriptor, bk.Device.cpu(), bk.PlanPreference())):
+                if number % 5 or list(kernel.reasons_against(descriptor, stream.device, bk.PlanPreference())):
                     continue
-                plan = plan_type.force(kernel.name, bk.Stream.cpu(), descriptor)
+                plan = plan_type.force(kernel.name, stream, descriptor)
                 if plan.precision_guarantee.bit_stable_on_same_hardware:
                     trial = run_trial(plan, random_inputs(plan_type, descriptor, numpy.random.default_rng(number)))
                     for bits in trial.bits.values():
@@ -114,8 +114,9 @@ def test_same_bits_in_another_process() -> None:
     def run(count: str) -> str:
         import os
 
-        environment = os.environ | {"BARACUDA_NUM_THREADS": count, "OMP_NUM_THREADS": count}
-        return subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True).stdout
+        environment = os.environ | {"BARACUDA_NUM_THREADS": count, "OMP_NUM_THREADS": count, "TRITON_INTERPRET": "0"}
+        program = [sys.executable, "-c", PROGRAM, DEVICE.kind.value]
+        return subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
 
     first = run("1")
     assert len(first.strip()) == 64

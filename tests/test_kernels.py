@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy
@@ -12,7 +11,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
 
-from conftest import KERNELS, PLANS
+from conftest import DEVICE, KERNELS, PLANS, STREAM, corners, largest_operand, served_corners
 
 FEW_LAYOUTS = ("contiguous", "gaps")
 SMALL = 20_000  # elements up to which every layout is tried
@@ -23,24 +22,20 @@ def _cases() -> list[Any]:
         pytest.param(op, kernel.name, descriptor, id=f"{kernel.name}-{descriptor}")
         for op, kernel in KERNELS
         for element in kernel.elements
-        for descriptor in PLANS[op].cases.corners(element)
+        for descriptor in corners(op, kernel, element)
     ]
-
-
-def _elements(descriptor: Any, plan: Any) -> int:
-    return max(math.prod(operand.shapes(descriptor)[0]) for operand in plan.args_type.OPERANDS)
 
 
 @pytest.mark.parametrize(("op", "kernel", "descriptor"), _cases())
 def test_result(op: str, kernel: str, descriptor: Any, rng: numpy.random.Generator) -> None:
     plan_type = PLANS[op]
     try:
-        plan = plan_type.force(kernel, bk.Stream.cpu(), descriptor)
+        plan = plan_type.force(kernel, STREAM, descriptor)
     except bk.Unsupported as refusal:
         assert refusal.candidates[kernel], "a refusal names its reasons"
         return
     inputs = random_inputs(plan_type, descriptor, rng)
-    layouts = tuple(LAYOUTS) if _elements(descriptor, plan_type) <= SMALL else FEW_LAYOUTS
+    layouts = tuple(LAYOUTS) if largest_operand(op, descriptor) <= SMALL else FEW_LAYOUTS
     assert run_trial(plan, inputs).errors, "every kernel takes contiguous operands"
     for layout in (*layouts[1:], *(mixed_layouts(plan_type, rng) for _ in range(2))):
         trial = run_trial(plan, inputs, layout)
@@ -55,10 +50,7 @@ def test_result(op: str, kernel: str, descriptor: Any, rng: numpy.random.Generat
 def test_every_kernel_is_reached(op: str, kernel: Any) -> None:
     """A kernel that serves none of the problems above, in any of its elements, would be tested by nothing."""
     for element in kernel.elements:
-        served = [
-            d for d in PLANS[op].cases.corners(element) if not list(kernel.reasons_against(d, bk.Device.cpu(), bk.PlanPreference()))
-        ]
-        assert served, f"{kernel.name} is reached by no problem in {element}"
+        assert served_corners(op, kernel, element), f"{kernel.name} is reached by no problem in {element}"
 
 
 def test_every_kernel_here_is_tested() -> None:
@@ -66,4 +58,4 @@ def test_every_kernel_here_is_tested() -> None:
     listed = {kernel.name for _, kernel in KERNELS}
     for plan in PLANS.values():
         for kernel in plan.kernels:
-            assert kernel.name in listed or list(kernel.reasons_against_machine(bk.Device.cpu()))
+            assert kernel.name in listed or list(kernel.reasons_against_machine(DEVICE))

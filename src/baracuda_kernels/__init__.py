@@ -19,7 +19,10 @@ def _declared() -> dict[str, str]:
 
 _MODULES = _declared()
 __all__ = sorted(_MODULES)
-__version__ = metadata.version("baracuda-kernels")
+try:
+    __version__ = metadata.version("baracuda-kernels")
+except metadata.PackageNotFoundError:  # used from a source tree that was never installed
+    __version__ = "0+source"
 
 
 def __getattr__(name: str) -> object:

@@ -13,6 +13,7 @@ from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure,
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.device import Device, DeviceKind
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
+    parser.add_argument(
+        "--device", choices=[kind.value for kind in DeviceKind], default="cpu", help="where to measure (default cpu)"
+    )
     parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
     parser.add_argument("--out", type=Path, help="the JSON file to write (default: bench/out/DATE.json)")
 
@@ -32,12 +36,17 @@ def run(options: argparse.Namespace) -> int:
         report.console(stderr=True).print(f"no op {', '.join(unknown)}; there are {', '.join(plans)}")
         return 2
     without = {COMPILED} if options.no_compile else set()
-    without |= {JAX} if options.no_jax else set()
-    settings = Settings(options.rounds or (3 if options.quick else 9), frozenset(without))
+    kind = DeviceKind(options.device)
+    without |= {JAX} if options.no_jax or kind is DeviceKind.CUDA else set()  # JAX would take most of the device's memory
+    device = Device(kind)
+    if absent := device.reasons_absent():
+        report.console(stderr=True).print(str(absent[0]), markup=False)
+        return 2
+    settings = Settings(options.rounds or (3 if options.quick else 9), device, frozenset(without))
     console = report.console()
 
     ops = options.ops or list(plans)
-    rows, host_rows = measure_all(list(showcase(ops, 1 if options.quick else None)), ops, settings, console)
+    rows, host_rows = measure_all(list(showcase(ops, 1 if options.quick else None, kind)), ops, settings, console)
     console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)
@@ -46,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     for line in report.remarks(rows):
         console.print(line, style="red" if line.startswith("WRONG") else None, markup=False)
     path = options.out or record.default_path()
-    record.write(record.as_record(rows, host_rows, settings.rounds), path)
+    record.write(record.as_record(rows, host_rows, settings), path)
     console.print(f"written to {path}", markup=False)
     return int(any(row.wrong for row in rows))
 

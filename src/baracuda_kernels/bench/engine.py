@@ -10,17 +10,20 @@ from typing import Any
 from baracuda_kernels.bench.correct import Comparison, compare
 from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, plain_fields, poison
-from baracuda_kernels.bench.timing import Times, interleaved
+from baracuda_kernels.bench.timing import Times, clock_of, interleaved
+from baracuda_kernels.check.trial import stream_of
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.workspace import Workspace
 
 Task = tuple[str, type[Plan[Any, Any]], Descriptor]
 
+CPU = Device.cpu()
 FLOORS = ("torch copy_", "numpy copyto")
 ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 
@@ -28,6 +31,7 @@ ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 @dataclass(frozen=True)
 class Settings:
     rounds: int = 9
+    device: Device = CPU
     without: frozenset[str] = frozenset()  # names of peers to leave out
     other_kernels: bool = True
 
@@ -84,12 +88,13 @@ class HostRow:
     times: dict[str, Times]
 
 
-def showcase(ops: list[str], per_element: int | None = None) -> Iterator[Task]:
+def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
     """The problems to time: all showcases of the ops, or a few of each op and element, the first and others spread evenly."""
     plans = registry.plans()
     for op in ops:
         by_element: dict[ElementKind, list[Descriptor]] = {}
-        for descriptor in plans[op].cases.showcase():
+        cases = plans[op].cases
+        for descriptor in cases.showcase() if kind is DeviceKind.CPU else cases.cuda_showcase():
             by_element.setdefault(element_of(descriptor), []).append(descriptor)
         for descriptors in by_element.values():
             for descriptor in descriptors if per_element is None else _spread(descriptors, per_element):
@@ -106,7 +111,7 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     moved, flops = bytes_moved(plan, descriptor), plan.cases.flops(descriptor)
     row = Row(op, describe(descriptor), plain_fields(descriptor), moved, flops)
     try:
-        chosen = plan.select(Stream.cpu(), descriptor)
+        chosen = plan.select(stream_of(settings.device), descriptor)
     except Unsupported as refusal:
         row.notes.append(str(refusal))
         return row
@@ -114,7 +119,7 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
         row.wrong["select"] = str(failure)
         return row
     row.kernel = chosen.kernel.name
-    problem = Problem(plan, descriptor)
+    problem = Problem(plan, descriptor, device=settings.device)
     expected = problem.expected()
 
     ours: dict[str, Callable[[], object]] = {}
@@ -134,8 +139,8 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     if row.kernel in row.wrong:
         return row
 
-    contenders = _copies(row.bytes) | ours | _ready_peers(problem, settings, row.notes)
-    row.times = interleaved(contenders, settings.rounds)
+    contenders = _copies(row.bytes, settings.device) | ours | _ready_peers(problem, settings, row.notes)
+    row.times = interleaved(contenders, settings.rounds, clock_of(settings.device))
     return row
 
 
@@ -146,20 +151,36 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         return None
     try:
         descriptor = plan.cases.from_options({shapes[0]: (4, 8)})
-        chosen = plan.select(Stream.cpu(), descriptor)
+        chosen = plan.select(stream_of(settings.device), descriptor)
     except (InvalidProblem, Unsupported, KernelInternal):
         return None
-    problem = Problem(plan, descriptor)
-    stream, workspace, operands = Stream.cpu(), _workspace(chosen), problem.operands
+    problem = Problem(plan, descriptor, device=settings.device)
+    stream, workspace, operands = stream_of(settings.device), _workspace(chosen), problem.operands
     args = plan.args_type(**operands)
     contenders: dict[str, Callable[[], object]] = {
         ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
         ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
     }
     contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
+    if settings.device.kind is DeviceKind.CUDA:
+        contenders |= _launches_to_compare(chosen, args, operands)
     with _one_torch_thread():
         times = interleaved(contenders, settings.rounds * 5)
     return HostRow(op, describe(descriptor), chosen.kernel.name, times)
+
+
+def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    """What a launch costs elsewhere: PyTorch's simplest, and Triton's own dispatcher with the same kernel."""
+    import torch
+
+    x = next(iter(operands.values()))
+    out = torch.empty_like(x)
+    contenders: dict[str, Callable[[], object]] = {"torch.exp(out=)": lambda: torch.exp(x, out=out)}
+    if plan.kernel.backend is BackendKind.TRITON:
+        from baracuda_kernels.gpu.dispatch import through_triton
+
+        contenders["Triton kernel[grid]"] = through_triton(plan, args, operands)
+    return contenders
 
 
 @contextlib.contextmanager
@@ -179,7 +200,7 @@ def _workspace(plan: Plan[Any, Any]) -> Workspace:
     import torch
 
     size = plan.workspace_size
-    return Workspace.borrowed(torch.empty(size, dtype=torch.uint8)) if size else Workspace.none()
+    return Workspace.borrowed(torch.empty(size, dtype=torch.uint8, device=str(plan.device))) if size else Workspace.none()
 
 
 def _run_and_compare(
@@ -188,7 +209,7 @@ def _run_and_compare(
     """The launch to time, and how near its result is to the reference."""
     for output in problem.outputs().values():
         poison(output)
-    stream, workspace, args = Stream.cpu(), _workspace(plan), plan.args_type(**problem.operands)
+    stream, workspace, args = stream_of(plan.device), _workspace(plan), plan.args_type(**problem.operands)
     plan.run(stream, workspace, args)
     comparisons = compare(type(plan), problem.descriptor, problem.outputs(), expected)
     return lambda: plan.run(stream, workspace, args), comparisons
@@ -199,15 +220,17 @@ def _other_kernels(chosen: Plan[Any, Any]) -> Iterator[Plan[Any, Any]]:
     for kernel in chosen.kernels:
         if kernel is not chosen.kernel:
             with contextlib.suppress(Unsupported):
-                yield type(chosen).force(kernel.name, Stream.cpu(), chosen.descriptor)
+                yield type(chosen).force(kernel.name, stream_of(chosen.device), chosen.descriptor)
 
 
-def _copies(moved: int) -> dict[str, Callable[[], object]]:
+def _copies(moved: int, device: Device) -> dict[str, Callable[[], object]]:
     """Copies that read half of the bytes and write the other half."""
     import numpy
     import torch
 
-    source, target = (torch.ones(max(1, moved // 8), dtype=torch.float32) for _ in range(2))
+    source, target = (torch.ones(max(1, moved // 8), dtype=torch.float32, device=str(device)) for _ in range(2))
+    if device.kind is DeviceKind.CUDA:
+        return {FLOORS[0]: lambda: target.copy_(source)}
     from_array, to_array = source.numpy(), target.numpy()
     return dict(zip(FLOORS, (lambda: target.copy_(source), lambda: numpy.copyto(to_array, from_array)), strict=True))
 

@@ -19,6 +19,7 @@ ALLOCATING = "PyTorch"
 GIVEN = "PyTorch, given memory"
 COMPILED = "torch.compile"
 JAX = "JAX"
+LIGER = "Liger"
 
 Call = Callable[[], object]
 
@@ -52,6 +53,19 @@ def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
         except torch._dynamo.exc.BackendCompilerFailed as failure:
             raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
         return lambda: call(output, *inputs)
+
+    return _set_up_when_called(set_up)
+
+
+def liger(tensor: Any, make: Callable[[], Call]) -> Call:
+    """A kernel of Liger, where it is installed and the operands are on CUDA; `make` imports it."""
+
+    def set_up() -> Call:
+        if not tensor.is_cuda:
+            raise PeerUnavailable("its kernels run on CUDA only")
+        if importlib.util.find_spec("liger_kernel") is None:
+            raise PeerUnavailable("liger_kernel is not installed")
+        return make()
 
     return _set_up_when_called(set_up)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import typing
 from dataclasses import fields
 from enum import Enum
@@ -9,6 +11,7 @@ from typing import Any
 
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.plan import Plan
 
@@ -60,36 +63,58 @@ def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> int:
 class Problem:
     """A descriptor with random operands that are exact in their element. The result it should have is computed when asked for."""
 
-    def __init__(self, plan: type[Plan[Any, Any]], descriptor: Any, seed: int = 0) -> None:
-        import numpy
+    def __init__(self, plan: type[Plan[Any, Any]], descriptor: Any, seed: int = 0, device: Device | None = None) -> None:
         import torch
 
         from baracuda_kernels.interop.torch_views import DTYPES
 
         self.plan, self.descriptor = plan, descriptor
-        rng = numpy.random.default_rng(seed)
+        self.arrays = _array_module(device)
+        rng = self.arrays.random.default_rng(seed)
+        where = "cpu" if device is None else str(device)
         special = plan.cases.inputs(descriptor, rng)
         self.inputs: dict[str, Any] = {}
         self.operands: dict[str, Any] = {}
         for operand in present_operands(plan, descriptor):
             values = special.get(operand.name)
             shape = operand.shapes(descriptor)[0] if values is None else values.shape
-            tensor = self.operands[operand.name] = torch.empty(shape, dtype=DTYPES[operand.element(descriptor)])
+            tensor = self.operands[operand.name] = torch.empty(shape, dtype=DTYPES[operand.element(descriptor)], device=where)
             if operand.access is Access.READ:
-                values = rng.standard_normal(shape, numpy.float32) if values is None else values
-                tensor.copy_(torch.from_numpy(values))
-                self.inputs[operand.name] = tensor.to(torch.float64).numpy()  # exactly what the element holds
+                values = rng.standard_normal(shape, "float32") if values is None else values
+                tensor.copy_(torch.as_tensor(values))
+                self.inputs[operand.name] = tensor
             else:
                 poison(tensor)
+
+    def exact_inputs(self, arrays: Any) -> dict[str, Any]:
+        """Exactly what the elements hold, as float64 arrays."""
+        wide = {name: tensor.double() for name, tensor in self.inputs.items()}
+        if arrays.__name__ == "cupy":
+            return {name: arrays.from_dlpack(tensor) for name, tensor in wide.items()}
+        return {name: tensor.cpu().numpy() for name, tensor in wide.items()}
 
     def outputs(self) -> dict[str, Any]:
         return {name: self.operands[name] for name in self.plan.outputs() if name in self.operands}
 
     def expected(self) -> dict[str, Any]:
         """The reference's outputs, in float64, by name."""
-        results = self.plan.reference(self.descriptor, **self.inputs)
+        try:
+            results = self.plan.reference(self.descriptor, **self.exact_inputs(self.arrays))
+        except TypeError:  # a reference that mixes in arrays of the host
+            import numpy
+
+            if self.arrays is numpy:
+                raise
+            results = self.plan.reference(self.descriptor, **self.exact_inputs(numpy))
         results = results if isinstance(results, tuple) else (results,)
         return dict(zip(self.outputs(), (result for result in results if result is not None), strict=True))
+
+
+def _array_module(device: Device | None) -> Any:
+    """NumPy; on CUDA CuPy where it is installed, since a large reference would keep the device waiting for minutes."""
+    if device is not None and device.kind is DeviceKind.CUDA and importlib.util.find_spec("cupy") is not None:
+        return importlib.import_module("cupy")
+    return importlib.import_module("numpy")
 
 
 def poison(tensor: Any) -> None:

@@ -14,23 +14,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.bench.engine import HostRow, Row
+from baracuda_kernels.bench.engine import HostRow, Row, Settings
+from baracuda_kernels.core.device import Device, DeviceKind
 
 SCHEMA = 1
-_PACKAGES = ("baracuda-kernels", "torch", "numba", "numpy", "jax")
+_PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "jax", "liger_kernel")
 
 
-def as_record(rows: list[Row], host_rows: list[HostRow], rounds: int) -> dict[str, Any]:
+def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings) -> dict[str, Any]:
     """The whole run as plain data. Names no machine but by its processor."""
     return {
         "schema": SCHEMA,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "device": "cpu",
+        "device": str(settings.device.kind),
+        **_accelerator(settings.device),
         "cpu": cpu_name(),
         "cores": cores(),
         "versions": {"python": platform.python_version()} | _versions(),
         "commit": _commit(),
-        "rounds": rounds,
+        "rounds": settings.rounds,
         "rows": [_row(row) for row in rows],
         "host": [asdict(row) for row in host_rows],
     }
@@ -70,9 +72,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _accelerator(device: Device) -> dict[str, str]:
+    if device.kind is DeviceKind.CPU:
+        return {}
+    import torch
+
+    return {"gpu": torch.cuda.get_device_name(device.index), "cuda": str(torch.version.cuda)}
+
+
 def _versions() -> dict[str, str]:
     present = [name for name in _PACKAGES if importlib.util.find_spec(name.replace("-", "_")) is not None]
-    return {name: metadata.version(name) for name in present}
+    return {name: version for name in present if (version := _version(name)) is not None}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # a source tree on the path
+        return None
 
 
 def _commit() -> str | None:

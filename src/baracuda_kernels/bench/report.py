@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, HostRow, Row
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER
 
-USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX)  # of any op; others are particular to one
+USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX, LIGER)  # of any op; others are particular to one
 
 _HEADINGS = {
     GIVEN: "PyTorch\ngiven", COMPILED: "torch.\ncompile", ARGS_ONCE: "plan.run", ARGS_EACH_CALL: "plan.run\nnew args"
@@ -101,7 +101,8 @@ def remarks(rows: Iterable[Row]) -> list[str]:
 def machine(record: dict[str, Any]) -> str:
     """On what a recorded run was measured."""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "baracuda-kernels")
-    return f"{record['cpu']}, {record['cores']} cores; {versions}"
+    where = f"{record['gpu']}, CUDA {record['cuda']}" if "gpu" in record else f"{record['cpu']}, {record['cores']} cores"
+    return f"{where}; {versions}"
 
 
 def recorded_peers(row: dict[str, Any]) -> dict[str, float]:

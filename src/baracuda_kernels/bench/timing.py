@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from baracuda_kernels.core.device import Device, DeviceKind
+
 _SHORTEST_SAMPLE = 200e-6  # seconds; quicker calls are timed many at a time
 _MOST_REPEATS = 10_000
 
@@ -20,9 +22,14 @@ class Times:
     minimum: float
 
 
-def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """Every contender once per round, in the given order, after a warm-up."""
-    repeats = {name: _repeats(call) for name, call in contenders.items()}
+Clock = Callable[[Callable[[], object], int], float]
+"""Seconds per call: `clock(call, repeats)`."""
+
+
+def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int, clock: Clock | None = None) -> dict[str, Times]:
+    """Every contender once per round, in the given order, after a warm-up. By default the host's clock is read."""
+    clock = host_seconds if clock is None else clock
+    repeats = {name: _repeats(call, clock) for name, call in contenders.items()}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     collecting = gc.isenabled()
     gc.disable()
@@ -30,23 +37,40 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int) -> 
         for _ in range(rounds):
             for name, call in contenders.items():
                 call()  # untimed: the previous contender's threads and cache lines go
-                samples[name].append(_seconds(call, repeats[name]))
+                samples[name].append(clock(call, repeats[name]))
     finally:
         if collecting:
             gc.enable()
     return {name: Times(statistics.median(seconds), min(seconds)) for name, seconds in samples.items()}
 
 
-def _repeats(call: Callable[[], object]) -> int:
+def _repeats(call: Callable[[], object], clock: Clock) -> int:
     call()
     call()
     repeats = 1
-    while repeats < _MOST_REPEATS and _seconds(call, repeats) * repeats < _SHORTEST_SAMPLE:
+    while repeats < _MOST_REPEATS and clock(call, repeats) * repeats < _SHORTEST_SAMPLE:
         repeats *= 4
     return repeats
 
 
-def _seconds(call: Callable[[], object], repeats: int) -> float:
+def clock_of(device: Device) -> Clock:
+    return host_seconds if device.kind is DeviceKind.CPU else cuda_seconds
+
+
+def cuda_seconds(call: Callable[[], object], repeats: int) -> float:
+    """Between two events on the current stream, so that queueing costs nothing as long as the device is the slower one."""
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3 / repeats
+
+
+def host_seconds(call: Callable[[], object], repeats: int) -> float:
     start = time.perf_counter()
     for _ in range(repeats):
         call()

@@ -30,7 +30,10 @@ def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
     Integers are right or not: the error is zero or infinite. `floor` is a magnitude below which the expected norm is not trusted as
     a scale, for sums that cancel.
     """
-    import numpy
+    if type(expected).__module__.startswith("cupy"):
+        import cupy as numpy  # the same functions, on the device
+    else:
+        import numpy
 
     if numpy.asarray(expected).dtype.kind in "biu":
         return 0.0 if numpy.array_equal(result, expected) else math.inf

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import decode, encode
 from baracuda_kernels.core.layout import Shape, element_span, row_major
@@ -71,10 +72,15 @@ LAYOUTS: dict[str, Callable[[Shape], tuple[Shape, int]]] = {
 
 
 class Placed:
-    """One operand in memory of its own, laid out in one of `LAYOUTS`."""
+    """One operand in memory of its own, laid out in one of `LAYOUTS`.
 
-    def __init__(self, shape: Shape, element: ElementKind, layout: str, values: Any = None) -> None:
+    On a CUDA device a copy of that memory is what a kernel sees, from the first `view` on; `fetch` brings it back.
+    """
+
+    def __init__(self, shape: Shape, element: ElementKind, layout: str, values: Any = None, device: Device | None = None) -> None:
         self.shape, self.element = shape, element
+        self.device = Device.cpu() if device is None else device
+        self.on_device: Any = None
         self.stride, offset = LAYOUTS[layout](shape)
         lowest, highest = element_span(shape, self.stride)
         self.first = GUARD_BYTES // element.size + offset
@@ -103,7 +109,21 @@ class Placed:
         return numpy.ascontiguousarray(self._elements(self.bytes)).reshape(-1).view(numpy.uint8)
 
     def view(self, kind: type[TensorRef] = TensorMut) -> TensorRef:
-        return kind.strided(self.bytes, self.shape, self.stride, self.first, element=self.element)
+        return kind.strided(self._memory(), self.shape, self.stride, self.first, element=self.element)
+
+    def _memory(self) -> Any:
+        if self.device.kind is DeviceKind.CPU:
+            return self.bytes
+        if self.on_device is None:
+            import torch
+
+            self.on_device = torch.from_numpy(self.bytes).to(str(self.device))
+        return self.on_device
+
+    def fetch(self) -> None:
+        """Takes over what the device's copy holds now."""
+        if self.on_device is not None:
+            self.bytes[...] = self.on_device.cpu().numpy()
 
     def is_untouched(self) -> bool:
         return bool(numpy.array_equal(self.bytes, self.before))

@@ -11,11 +11,13 @@ from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.check.memory import LAYOUTS, Placed
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
+from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.core.workspace import Workspace
@@ -93,7 +95,7 @@ def run_trial(
         element = operand.element(descriptor)
         wanted = layout if isinstance(layout, str) else layout.get(operand.name, "contiguous")
         used = wanted if _fits(operand, shape, element, wanted, plan) else "contiguous"
-        placed = operands[operand.name] = Placed(shape, element, used, values)
+        placed = operands[operand.name] = Placed(shape, element, used, values, plan.device)
         if values is not None:
             logical[operand.name] = placed.values  # a broadcast view holds fewer numbers than were given
     if in_place is not None:
@@ -103,6 +105,8 @@ def run_trial(
     if not verdict:
         return Trial(operands, {}, {}, verdict.reasons)
     _run_guarded(plan, args)
+    for placed in operands.values():
+        placed.fetch()
     errors, bounds = _errors(plan, operands, logical, may_cancel)
     _check_memory(plan, operands, in_place)
     for name, error in errors.items():
@@ -113,16 +117,21 @@ def run_trial(
     return Trial(operands, errors, bounds)
 
 
+def stream_of(device: Device) -> Stream:
+    return Stream.cpu() if device.kind is DeviceKind.CPU else Stream.cuda(device.index)
+
+
 def _run_guarded(plan: AnyPlan, args: Any) -> None:
-    stream = Stream.cpu()
+    stream = stream_of(plan.device)
     if not plan.workspace_size:
         plan.run(stream, Workspace.none(), args)
         return
-    lent = Placed((plan.workspace_size,), ElementKind.U8, "contiguous")
+    lent = Placed((plan.workspace_size,), ElementKind.U8, "contiguous", device=plan.device)
     view = lent.view()
     # Guards are a multiple of the alignment away from the start of NumPy's own aligned memory.
     assert isinstance(view, TensorMut)
     plan.run(stream, Workspace(view), args)
+    lent.fetch()
     if not lent.is_untouched_outside():
         raise BrokenPromise(f"{plan}: wrote outside its workspace of {plan.workspace_size} bytes")
 
@@ -140,13 +149,19 @@ def _errors(
         # range, no kernel can do better than that.
         nearest = rounded(exact, element)
         value = numpy.where(numpy.isinf(nearest), nearest, exact)
-        bound = error_bound(plan.cases, plan.descriptor, element)
+        slack = 2.0 if element is ElementKind.BF16 and _is_interpreted(plan) else 1.0
+        bound = slack * error_bound(plan.cases, plan.descriptor, element)
         floor = 0.0
         if may_cancel and relative_error(result, value) > bound:
             floor = _sensitivity(plan, inputs, expected, number)
         errors[name] = relative_error(result, value, floor)
-        bounds[name] = max(bound, 1.25 * relative_error(nearest, value, floor))
+        bounds[name] = max(bound, slack * 1.25 * relative_error(nearest, value, floor))
     return errors, bounds
+
+
+def _is_interpreted(plan: AnyPlan) -> bool:
+    """Triton's interpreter cuts a number off where the GPU rounds it to bf16."""
+    return plan.kernel.backend is BackendKind.TRITON and plan.device.kind is DeviceKind.CPU
 
 
 def _expected(plan: AnyPlan, inputs: dict[str, Any]) -> list[Any]:
@@ -187,4 +202,4 @@ def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
     return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
 
 
-__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial"]
+__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial", "stream_of"]

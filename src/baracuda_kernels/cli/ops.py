@@ -59,7 +59,7 @@ def show() -> None:
     matrix = list(lines())
     result = table("Ops and their kernels; the numbers say in which order they are tried.")
     for heading in ("op", "kernel", "device", "layout"):
-        result.add_column(heading)
+        result.add_column(heading, overflow="fold", no_wrap=heading == "kernel")
     for element in served(matrix):
         result.add_column(element.value, justify="right")
     result.add_column("here")
@@ -73,8 +73,9 @@ def show() -> None:
 
 
 def available(kernel: Kernel) -> str:
-    """ "yes", or why this machine cannot run it."""
-    return "; ".join(map(str, kernel.reasons_against_machine(Device(kernel.device)))) or "yes"
+    """ "yes", or in short why this machine cannot run it; `explain` has the whole of it."""
+    against = kernel.reasons_against_machine(Device(kernel.device))
+    return "; ".join(str(reason.got) for reason in against) or "yes"
 
 
 def markdown() -> str:

@@ -23,6 +23,10 @@ class Cases(Generic[D]):
         """Problems that between them reach every corner of the op and every path of its kernels."""
         raise NotImplementedError
 
+    def tiles(self, element: ElementKind) -> Iterator[D]:
+        """Problems that between them reach every tile a CUDA kernel can be launched with. Only their extents matter."""
+        return self.corners(element)
+
     def draw(self, random: Random, element: ElementKind) -> D:
         """A random valid problem, small enough to check in a blink."""
         raise NotImplementedError
@@ -30,6 +34,10 @@ class Cases(Generic[D]):
     def showcase(self) -> Iterator[D]:
         """What the bench and the demo time, the most telling first."""
         raise NotImplementedError
+
+    def cuda_showcase(self) -> Iterator[D]:
+        """What is timed on a CUDA device, where problems have to be larger."""
+        return self.showcase()
 
     def inputs(self, descriptor: D, rng: Any) -> dict[str, Any]:
         """Inputs as float64 arrays, by name; those left out are normal random numbers."""

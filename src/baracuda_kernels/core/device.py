@@ -7,6 +7,7 @@ import os
 import platform
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import ArchSku
@@ -75,7 +76,7 @@ _CPU_ARCHITECTURES = {"x86_64": ArchSku.X86_64, "amd64": ArchSku.X86_64, "aarch6
 def _profile(index: int) -> CudaProfile:
     import torch
 
-    found = torch.cuda.get_device_properties(index)
+    found: Any = torch.cuda.get_device_properties(index)  # PyTorch's stub does not know all of it
     return CudaProfile(
         (found.major, found.minor), found.multi_processor_count, found.shared_memory_per_block_optin, found.L2_cache_size
     )

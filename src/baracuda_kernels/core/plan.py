@@ -256,7 +256,7 @@ class Plan(Generic[D, A]):
     def run(self, stream: Stream, workspace: Workspace, args: A) -> None:
         """Launches into the caller's memory. A rejected set of args raises, and nothing has been written."""
         ready = args.ready if isinstance(args, Args) else None
-        launch = ready[1] if ready is not None and ready[0] is self else self._admit(args)
+        launch = ready[1] if ready is not None and ready[0] is self else self.admit(args)
         if stream is not self._stream:
             self._check_stream(stream)
         if self._workspace_size:
@@ -270,7 +270,7 @@ class Plan(Generic[D, A]):
         except Exception as cause:
             raise KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}") from cause
 
-    def _admit(self, args: A) -> Launch:
+    def admit(self, args: A) -> Launch:
         """The launch for these args, checked. What was found of a layout once is remembered."""
         launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
         if launch is None or self._reasons_against_overlap(args):

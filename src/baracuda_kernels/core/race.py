@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import encode
 from baracuda_kernels.core.errors import Unsupported
@@ -56,24 +56,46 @@ def _measure(plan: Plan[Any, Any], stream: Stream) -> float:
     rng = numpy.random.default_rng(0)
     try:
         operands = {
-            operand.name: _random_operand(rng, operand.shapes(plan.descriptor)[0], operand.element(plan.descriptor))
+            operand.name: _random_operand(rng, operand.shapes(plan.descriptor)[0], operand.element(plan.descriptor), plan.device)
             for operand in plan.args_type.OPERANDS
             if operand.presence(plan.descriptor) is not False
         }
-        workspace = Workspace.borrowed(numpy.empty(plan.workspace_size, numpy.uint8)) if plan.workspace_size else Workspace.none()
-    except MemoryError:
+        room = _on(plan.device, numpy.zeros(plan.workspace_size, numpy.uint8)) if plan.workspace_size else None
+        workspace = Workspace.none() if room is None else Workspace.borrowed(room)
+    except (MemoryError, RuntimeError):  # what NumPy and PyTorch raise where there is no room
         reason = Reason(ReasonCode.CANNOT_MEASURE, plan.kernel.name, "too little memory for scratch operands", "effort=ESTIMATE")
         raise Unsupported(f"{type(plan).__name__} for {plan.descriptor}", [reason]) from None
     args = plan.args_type(**operands)
     best, spent, runs = math.inf, 0.0, 0
     while runs < 3 or (spent < _SECONDS_PER_CANDIDATE and runs < _MOST_RUNS):
-        start = time.perf_counter()
-        plan.run(stream, workspace, args)
-        seconds = time.perf_counter() - start
+        seconds = _seconds(plan, stream, workspace, args)
         best, spent, runs = min(best, seconds), spent + seconds, runs + 1
     return best
 
 
-def _random_operand(rng: Any, shape: tuple[int, ...], element: ElementKind) -> TensorMut:
+def _seconds(plan: Plan[Any, Any], stream: Stream, workspace: Workspace, args: Any) -> float:
+    if plan.device.kind is DeviceKind.CUDA:
+        import torch
+
+        torch.cuda.synchronize(plan.device.index)
+        start = time.perf_counter()
+        plan.run(stream, workspace, args)
+        torch.cuda.synchronize(plan.device.index)
+    else:
+        start = time.perf_counter()
+        plan.run(stream, workspace, args)
+    return time.perf_counter() - start
+
+
+def _random_operand(rng: Any, shape: tuple[int, ...], element: ElementKind, device: Device) -> TensorMut:
     """Values between 1/2 and 1, whatever the element: nothing that runs faster or slower than real data."""
-    return TensorMut.strided(encode(rng.uniform(0.5, 1.0, shape), element), shape, row_major(shape), element=element)
+    values = _on(device, encode(rng.uniform(0.5, 1.0, shape), element))
+    return TensorMut.strided(values, shape, row_major(shape), element=element)
+
+
+def _on(device: Device, array: Any) -> Any:
+    if device.kind is DeviceKind.CPU:
+        return array
+    import torch
+
+    return torch.from_numpy(array).to(str(device))

@@ -70,6 +70,7 @@ class Call:
     constants: Mapping[str, Any] = field(hash=False)
     warps: int = 4
     stages: int = 1
+    registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
 
     @property
     def allows_vectors(self) -> bool:

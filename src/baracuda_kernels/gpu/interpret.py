@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.kernel import Launch
@@ -15,13 +16,15 @@ __all__ = ["interpreted"]
 _turn = threading.Lock()  # the interpreter patches the language for the time of a launch
 
 
-def interpreted(call: Call) -> Launch:
-    constants = {name: as_constant(value) for name, value in call.constants.items()}
+def interpreted(calls: Sequence[Call]) -> Launch:
+    import numpy
 
     def launch(args: Any, workspace: int, stream: Any) -> None:
-        given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
-        with _turn:
-            call.body[(call.blocks,)](*given, **constants)
+        for call in calls:
+            given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
+            constants = {name: as_constant(value) for name, value in call.constants.items()}
+            with _turn, numpy.errstate(all="ignore"):  # a GPU does not warn of infinities either
+                call.body[(call.blocks,)](*given, **constants)
 
     return launch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,19 +28,20 @@ def launcher(device: Device, *calls: Call) -> Launch:
     if device.kind is DeviceKind.CPU:
         from baracuda_kernels.gpu.interpret import interpreted
 
-        return _in_turn([interpreted(call) for call in calls])
-    return _in_turn([_Queued(device, call) for call in calls])
+        return interpreted(calls)
+    queued = [Queued(device, call) for call in calls]
+    return queued[0] if len(queued) == 1 else InTurn(queued)
 
 
-def _in_turn(launches: Sequence[Any]) -> Any:
-    if len(launches) == 1:
-        return launches[0]
-    return _Several(launches)
+class InTurn:
+    """Several launches, or none, one after the other on the same stream."""
 
-
-class _Several:
-    def __init__(self, launches: Sequence[Any]) -> None:
+    def __init__(self, launches: Sequence[Queued]) -> None:
         self.launches = launches
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(launch.call for launch in self.launches)
 
     def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
         for launch in self.launches:
@@ -47,12 +49,15 @@ class _Several:
 
     def get_ready(self) -> None:
         for launch in self.launches:
-            if hasattr(launch, "get_ready"):
-                launch.get_ready()
+            launch.get_ready()
 
 
-class _Queued:
+class Queued:
     """One call on one CUDA device. It has two forms in machine code: for addresses that allow vector loads, and for any."""
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return (self.call,)
 
     def __init__(self, device: Device, call: Call) -> None:
         self.device, self.call = device, call
@@ -63,7 +68,6 @@ class _Queued:
         self.allows_vectors = call.allows_vectors
         self.functions: dict[bool, Function] = {}
         self.buffers = threading.local()  # the words of a launch, for each thread its own
-        self.current_stream = _current_stream(device)
 
     def get_ready(self) -> None:
         """Compiles and loads the form that ordinary arrays need."""
@@ -85,7 +89,7 @@ class _Queued:
     def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
         handle = stream.handle
         if handle is None:
-            handle = self.current_stream()
+            handle = _current_stream()(self.device.index)
         try:
             words, parameters = self.buffers.pair
         except AttributeError:
@@ -111,9 +115,10 @@ def _buffer(words: list[int]) -> tuple[Any, int]:
     return room, ctypes.addressof(pointers)
 
 
-def _current_stream(device: Device) -> Callable[[], int]:
+@functools.cache
+def _current_stream() -> Callable[[int], int]:
+    """PyTorch's function that gives the handle of a device's current stream."""
     import torch
 
-    ask: Callable[[int], int] = torch._C._cuda_getCurrentRawStream  # type: ignore[attr-defined]
-    index = device.index
-    return lambda: ask(index)
+    ask: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+    return ask

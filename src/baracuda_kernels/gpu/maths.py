@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["exp"]
+__all__ = ["LOG2E", "exp"]
 
 LOG2E = tl.constexpr(1.44269502162933349609375)  # log2(e) as f32 has it
 LOG2E_REST = tl.constexpr(1.92596299e-8)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ import torch
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import row_major
+from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorRef
 
 DTYPES = {
@@ -32,13 +35,34 @@ def as_torch(view: TensorRef | None) -> Any:
         dtype,
     ):
         return data
-    if layout.device.kind is not DeviceKind.CPU:
-        raise NotImplementedError(f"a view on {layout.device} that is not a PyTorch tensor")
     # The stride of an axis of extent 1 means nothing, but PyTorch refuses a negative one all the same.
     stride = tuple(step if extent > 1 else 1 for step, extent in zip(layout.stride, layout.shape, strict=True))
     if layout.count == 0:
-        return torch.empty_strided(layout.shape, row_major(layout.shape), dtype=dtype)
+        return torch.empty_strided(layout.shape, row_major(layout.shape), dtype=dtype, device=str(layout.device))
     if layout.low < 0:
         raise NotImplementedError("PyTorch has no negative strides")
+    if layout.device.kind is DeviceKind.CUDA:
+        whole = torch.as_tensor(_CudaBytes(view.address, layout.high), device=str(layout.device))
+        return whole.view(dtype).as_strided(layout.shape, stride)
     room = (ctypes.c_char * layout.high).from_address(view.address)
     return torch.frombuffer(room, dtype=dtype).as_strided(layout.shape, stride)
+
+
+class _CudaBytes:
+    """Shows PyTorch a stretch of a CUDA device's memory."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {"version": 3, "typestr": "|u1", "data": (address, False), "shape": (size,)}
+
+
+@contextlib.contextmanager
+def queued_on(stream: Stream) -> Iterator[None]:
+    """PyTorch's work goes to that stream of that device meanwhile, whatever is current."""
+    if stream.device.kind is DeviceKind.CPU:
+        yield
+    elif stream.handle is None:
+        with torch.cuda.device(stream.device.index):
+            yield
+    else:
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream.handle, device=str(stream.device))):
+            yield

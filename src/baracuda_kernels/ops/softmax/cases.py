@@ -23,6 +23,8 @@ CORNERS = (
 )  # fmt: skip
 
 SHOWCASE = (((4096, 4096), 1), ((65536, 256), 1), ((64, 1024, 512), 1))
+CUDA_SHOWCASE = (((32768, 4096), 1), ((4096, 65536), 1), ((131072, 256), 1), ((64, 4096, 512), 1))
+LONGEST_TILE = 17  # rows of two to this power, and of every smaller one, have a tile of their own
 
 
 class SoftmaxCases(Cases[SoftmaxDescriptor]):
@@ -30,6 +32,14 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
         for kind in KINDS:
             for shape, axis in CORNERS:
                 yield self.descriptor(kind, shape, axis, element)
+
+    def tiles(self, element: ElementKind) -> Iterator[SoftmaxDescriptor]:
+        for kind in KINDS:
+            for power in range(LONGEST_TILE + 1):
+                yield self.descriptor(kind, (3, 1 << power), 1, element)
+            for power in range(3, 10):
+                yield self.descriptor(kind, (2, 5, 1 << power), 1, element)
+                yield self.descriptor(kind, (2, 5000, 1 << power), 1, element)
 
     def draw(self, random: Random, element: ElementKind) -> SoftmaxDescriptor:
         shape = tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(1, 4)))
@@ -40,6 +50,13 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
             for element in (ElementKind.F32, ElementKind.BF16):
                 for shape, axis in SHOWCASE:
                     yield self.descriptor(kind, shape, axis, element)
+
+    def cuda_showcase(self) -> Iterator[SoftmaxDescriptor]:
+        for kind in KINDS:
+            for element in (ElementKind.BF16, ElementKind.F32):
+                for shape, axis in CUDA_SHOWCASE:
+                    rows = shape[0] // 2 if element is ElementKind.F32 else shape[0]  # the same number of bytes
+                    yield self.descriptor(kind, (rows, *shape[1:]), axis, element)
 
     def from_options(self, options: dict[str, Any]) -> SoftmaxDescriptor:
         if "input_shape" in options:

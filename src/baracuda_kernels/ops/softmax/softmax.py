@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, exact_order, rank_at_most
 from baracuda_kernels.core.plan import Plan
@@ -28,6 +29,12 @@ def aten_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
     """PyTorch sums a row within one thread, but how it groups columns depends on how many there are and on its threads."""
     accumulator = descriptor.element.accumulator
     return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, False, batch_invariant=False)
+
+
+def aten_cuda_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
+    """PyTorch's blocks on CUDA depend on the problem alone, but on all of it."""
+    accumulator = descriptor.element.accumulator
+    return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, True, batch_invariant=False)
 
 
 def kind_is_served(descriptor: Descriptor) -> Iterator[Reason]:
@@ -63,6 +70,15 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
         Kernel("numba.softmax", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
         Kernel("triton.softmax", BackendKind.TRITON, "triton:forward", exact_order, limits=LIMITS),
         Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
+        Kernel(
+            "aten.softmax_cuda",
+            BackendKind.ATEN,
+            "vendor:forward",
+            aten_cuda_order,
+            limits=ATEN_LIMITS,
+            layout=LayoutSku.CONTIGUOUS,
+            on=DeviceKind.CUDA,
+        ),
     )
 
 
@@ -88,5 +104,14 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
             aten_order,
             limits=ATEN_LIMITS,
             layout=LayoutSku.CONTIGUOUS,
+        ),
+        Kernel(
+            "aten.softmax_backward_cuda",
+            BackendKind.ATEN,
+            "vendor:backward",
+            aten_cuda_order,
+            limits=ATEN_LIMITS,
+            layout=LayoutSku.CONTIGUOUS,
+            on=DeviceKind.CUDA,
         ),
     )

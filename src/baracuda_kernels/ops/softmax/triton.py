@@ -1,8 +1,8 @@
 """Softmax and log-softmax on CUDA, forward and backward.
 
-Three schemes. Rows: some rows of a power of two of places are held on chip, read once and written once. Long rows: one row per
-program is walked twice, the second time backwards, while its end is still in the cache. Columns: where another axis lies
-side by side in memory, a strip of it is walked along the softmax axis, also twice.
+Three schemes. Rows: some rows of a power of two of places are held on chip, read once and written once. Long rows: as much of
+a row as fits is held, the rest is walked twice, the second time backwards, while its end is still in the cache. Columns: where
+another axis lies side by side in memory, a strip of it is treated like that, along the softmax axis.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import triton.language as tl
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import At, Call, Count, Step
+from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step
 from baracuda_kernels.gpu.indexing import along, dims, is_wide, offset
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.gpu.maths import exp
+from baracuda_kernels.gpu.maths import LOG2E, exp
+from baracuda_kernels.gpu.packing import hold, release
+from baracuda_kernels.gpu.reduction import column_max, column_sum, thread_max, thread_sum
 from baracuda_kernels.lang.geometry import Dim, collapse, dim_of, is_contiguous
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 from baracuda_kernels.ops.softmax.tiles import Tile, columns_tile, rows_tile
@@ -42,10 +44,10 @@ def forward_rows(
     values = tl.load(
         x + offset(row, extents, x_steps)[:, None] + along(col, x_step, CONTIGUOUS)[None, :], mask=inside, other=float("-inf")
     ).to(ACC)
-    shifted = values - tl.max(values, 1)[:, None]
-    powers = exp(shifted, PRECISE)
+    top = tl.max(values, 1)[:, None]
+    powers = exp(values - top, PRECISE)
     total = tl.sum(powers, 1)[:, None]
-    result = shifted - tl.log(total) if LOG else powers * (1.0 / total)
+    result = (values - top) - tl.log(total) if LOG else powers * (1.0 / total)
     tl.store(
         y + offset(row, extents, y_steps)[:, None] + along(col, y_step, CONTIGUOUS)[None, :],
         result.to(y.dtype.element_ty),
@@ -82,62 +84,78 @@ def backward_rows(
 @triton.jit
 def forward_long(
     x, y, rows, extent, extents, x_steps, y_steps, x_step, y_step,
-    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
-    CONTIGUOUS: tl.constexpr, WIDE: tl.constexpr,
+    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, HELD: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    THREADS: tl.constexpr, VECTOR: tl.constexpr, CONTIGUOUS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     row = _first(1, WIDE)
     x += offset(row, extents, x_steps)
     y += offset(row, extents, y_steps)
+    held_col = tl.arange(0, HELD)
+    held = tl.load(x + along(held_col, x_step, CONTIGUOUS))
+    tops = thread_max(held.to(ACC), THREADS, VECTOR)
+    held = hold(held)
     col = tl.arange(0, COLS)
-    top = tl.full((), float("-inf"), ACC)
-    totals = tl.zeros((COLS,), ACC)
-    for start in range(0, extent, COLS):
-        values = tl.load(x + along(start + col, x_step, CONTIGUOUS), mask=start + col < extent, other=float("-inf")).to(ACC)
-        higher = tl.maximum(top, tl.max(values, 0))
+    totals = tl.zeros((THREADS,), ACC)
+    for start in range(HELD, extent, COLS):
+        place = start + col
+        values = tl.load(
+            x + along(place, x_step, CONTIGUOUS), mask=place < extent, other=float("-inf"), eviction_policy="evict_last"
+        ).to(ACC)
+        higher = tl.maximum(tops, thread_max(values, THREADS, VECTOR))
         base = _finite_base(higher)
-        totals = totals * exp(top - base, PRECISE) + exp(values - base, PRECISE)
-        top = higher
+        spread = tl.reshape(values, (COLS // (THREADS * VECTOR), THREADS, VECTOR))
+        powers = exp(spread - base[None, :, None], PRECISE)
+        totals = totals * exp(tops - base, PRECISE) + tl.sum(tl.sum(powers, 2), 0)
+        tops = higher
+    top = tl.max(tops, 0)
+    base = _finite_base(top)
+    held_powers = exp(release(held, x.dtype.element_ty).to(ACC) - base, PRECISE)
+    totals = totals * exp(tops - base, PRECISE) + thread_sum(held_powers, THREADS, VECTOR)
     total = tl.log(tl.sum(totals, 0))
-    for start in range(0, extent, COLS):
-        place = _last_start(extent, COLS) - start + col
-        values = tl.load(x + along(place, x_step, CONTIGUOUS), mask=place < extent, other=float("-inf")).to(ACC)
-        result = (values - top) - total
-        tl.store(
-            y + along(place, y_step, CONTIGUOUS),
-            (result if LOG else exp(result, PRECISE)).to(y.dtype.element_ty),
-            mask=place < extent,
-        )
+    for start in range(HELD, extent, COLS):
+        place = _last_start(extent - HELD, COLS) + 2 * HELD - start + col
+        values = tl.load(x + along(place, x_step, CONTIGUOUS), mask=place < extent, eviction_policy="evict_first").to(ACC)
+        result = _normalized(values, top, total, LOG, PRECISE).to(y.dtype.element_ty)
+        tl.store(y + along(place, y_step, CONTIGUOUS), result, mask=place < extent, eviction_policy="evict_first")
+    result = _normalized(release(held, x.dtype.element_ty).to(ACC), top, total, LOG, PRECISE).to(y.dtype.element_ty)
+    tl.store(y + along(held_col, y_step, CONTIGUOUS), result, eviction_policy="evict_first")
 
 
 @triton.jit
 def backward_long(
     dy, y, dx, rows, extent, extents, dy_steps, y_steps, dx_steps, dy_step, y_step, dx_step,
-    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
-    CONTIGUOUS: tl.constexpr, WIDE: tl.constexpr,
+    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, HELD: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    THREADS: tl.constexpr, VECTOR: tl.constexpr, CONTIGUOUS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     row = _first(1, WIDE)
     dy += offset(row, extents, dy_steps)
     y += offset(row, extents, y_steps)
     dx += offset(row, extents, dx_steps)
+    held_col = tl.arange(0, HELD)
+    held_up = tl.load(dy + along(held_col, dy_step, CONTIGUOUS))
+    held_out = tl.load(y + along(held_col, y_step, CONTIGUOUS))
+    totals = thread_sum(held_up.to(ACC) if LOG else held_up.to(ACC) * held_out.to(ACC), THREADS, VECTOR)
+    held_up, held_out = hold(held_up), hold(held_out)
     col = tl.arange(0, COLS)
-    totals = tl.zeros((COLS,), ACC)
-    for start in range(0, extent, COLS):
-        inside = start + col < extent
-        up = tl.load(dy + along(start + col, dy_step, CONTIGUOUS), mask=inside, other=0.0).to(ACC)
-        if LOG:
-            totals += up
-        else:
-            totals += up * tl.load(y + along(start + col, y_step, CONTIGUOUS), mask=inside, other=0.0).to(ACC)
+    for start in range(HELD, extent, COLS):
+        place = start + col
+        inside = place < extent
+        up = tl.load(dy + along(place, dy_step, CONTIGUOUS), mask=inside, other=0.0, eviction_policy="evict_last").to(ACC)
+        if not LOG:
+            up *= tl.load(y + along(place, y_step, CONTIGUOUS), mask=inside, other=0.0, eviction_policy="evict_last").to(ACC)
+        totals += thread_sum(up, THREADS, VECTOR)
     total = tl.sum(totals, 0)
-    for start in range(0, extent, COLS):
-        place = _last_start(extent, COLS) - start + col
-        up = tl.load(dy + along(place, dy_step, CONTIGUOUS), mask=place < extent, other=0.0).to(ACC)
-        out = tl.load(y + along(place, y_step, CONTIGUOUS), mask=place < extent, other=0.0).to(ACC)
-        tl.store(
-            dx + along(place, dx_step, CONTIGUOUS),
-            _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty),
-            mask=place < extent,
-        )
+    for start in range(HELD, extent, COLS):
+        place = _last_start(extent - HELD, COLS) + 2 * HELD - start + col
+        inside = place < extent
+        up = tl.load(dy + along(place, dy_step, CONTIGUOUS), mask=inside, eviction_policy="evict_first").to(ACC)
+        out = tl.load(y + along(place, y_step, CONTIGUOUS), mask=inside, eviction_policy="evict_first").to(ACC)
+        result = _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty)
+        tl.store(dx + along(place, dx_step, CONTIGUOUS), result, mask=inside, eviction_policy="evict_first")
+    up = release(held_up, dy.dtype.element_ty).to(ACC)
+    out = release(held_out, y.dtype.element_ty).to(ACC)
+    result = _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty)
+    tl.store(dx + along(held_col, dx_step, CONTIGUOUS), result, eviction_policy="evict_first")
 
 
 # --- columns -----------------------------------------------------------------------------------------------------------------
@@ -146,67 +164,82 @@ def backward_long(
 @triton.jit
 def forward_columns(
     x, y, strips, width, extent, extents, x_steps, y_steps, x_step, y_step,
-    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, WIDE: tl.constexpr,
+    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, HELD: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     program = _first(1, WIDE)
-    col = (program % strips).to(tl.int32) * COLS + tl.arange(0, COLS)
+    col = ((program % strips).to(tl.int32) * COLS + tl.arange(0, COLS))[None, :]
     x += offset(program // strips, extents, x_steps)
     y += offset(program // strips, extents, y_steps)
-    row = tl.arange(0, ROWS)
-    top = tl.full((1, COLS), float("-inf"), ACC)
-    totals = tl.zeros((ROWS, COLS), ACC)
-    for start in range(0, extent, ROWS):
-        place = (start + row)[:, None]
-        inside = (place < extent) & (col < width)[None, :]
-        values = tl.load(x + place.to(tl.int64) * x_step + col[None, :], mask=inside, other=float("-inf")).to(ACC)
-        higher = tl.maximum(top, tl.max(values, 0)[None, :])
+    held_row = tl.arange(0, HELD)[:, None]
+    held_inside = (held_row < extent) & (col < width)
+    held = tl.load(x + held_row.to(tl.int64) * x_step + col, mask=held_inside, other=float("-inf"))
+    tops = column_max(held.to(ACC), LANES)
+    held = hold(held)
+    row = tl.arange(0, ROWS)[:, None]
+    totals = tl.zeros((LANES, COLS), ACC)
+    for start in range(HELD, extent, ROWS):
+        place = start + row
+        inside = (place < extent) & (col < width)
+        at = place.to(tl.int64) * x_step + col
+        values = tl.load(x + at, mask=inside, other=float("-inf"), eviction_policy="evict_last").to(ACC)
+        higher = tl.maximum(tops, column_max(values, LANES))
         base = _finite_base(higher)
-        totals = totals * exp(top - base, PRECISE) + exp(values - base, PRECISE)
-        top = higher
+        powers = exp(tl.reshape(values, (ROWS // LANES, LANES, COLS)) - base[None, :, :], PRECISE)
+        totals = totals * exp(tops - base, PRECISE) + tl.sum(powers, 0)
+        tops = higher
+    top = tl.max(tops, 0)[None, :]
+    base = _finite_base(top)
+    held_powers = exp(release(held, x.dtype.element_ty).to(ACC) - base, PRECISE)
+    totals = totals * exp(tops - base, PRECISE) + column_sum(held_powers, LANES)
     total = tl.log(tl.sum(totals, 0))[None, :]
-    for start in range(0, extent, ROWS):
-        place = (_last_start(extent, ROWS) - start + row)[:, None]
-        inside = (place < extent) & (col < width)[None, :]
-        values = tl.load(x + place.to(tl.int64) * x_step + col[None, :], mask=inside, other=float("-inf")).to(ACC)
-        result = (values - top) - total
-        tl.store(
-            y + place.to(tl.int64) * y_step + col[None, :],
-            (result if LOG else exp(result, PRECISE)).to(y.dtype.element_ty),
-            mask=inside,
-        )
+    for start in range(HELD, extent, ROWS):
+        place = _last_start(extent - HELD, ROWS) + 2 * HELD - start + row
+        inside = (place < extent) & (col < width)
+        values = tl.load(x + place.to(tl.int64) * x_step + col, mask=inside, eviction_policy="evict_first").to(ACC)
+        result = _normalized(values, top, total, LOG, PRECISE).to(y.dtype.element_ty)
+        tl.store(y + place.to(tl.int64) * y_step + col, result, mask=inside, eviction_policy="evict_first")
+    result = _normalized(release(held, x.dtype.element_ty).to(ACC), top, total, LOG, PRECISE).to(y.dtype.element_ty)
+    tl.store(y + held_row.to(tl.int64) * y_step + col, result, mask=held_inside, eviction_policy="evict_first")
 
 
 @triton.jit
 def backward_columns(
     dy, y, dx, strips, width, extent, extents, dy_steps, y_steps, dx_steps, dy_step, y_step, dx_step,
-    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, WIDE: tl.constexpr,
+    LOG: tl.constexpr, PRECISE: tl.constexpr, ACC: tl.constexpr, HELD: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     program = _first(1, WIDE)
-    col = (program % strips).to(tl.int32) * COLS + tl.arange(0, COLS)
+    col = ((program % strips).to(tl.int32) * COLS + tl.arange(0, COLS))[None, :]
     dy += offset(program // strips, extents, dy_steps)
     y += offset(program // strips, extents, y_steps)
     dx += offset(program // strips, extents, dx_steps)
-    row = tl.arange(0, ROWS)
-    totals = tl.zeros((ROWS, COLS), ACC)
-    for start in range(0, extent, ROWS):
-        place = (start + row)[:, None]
-        inside = (place < extent) & (col < width)[None, :]
-        up = tl.load(dy + place.to(tl.int64) * dy_step + col[None, :], mask=inside, other=0.0).to(ACC)
-        if LOG:
-            totals += up
-        else:
-            totals += up * tl.load(y + place.to(tl.int64) * y_step + col[None, :], mask=inside, other=0.0).to(ACC)
+    held_row = tl.arange(0, HELD)[:, None]
+    held_inside = (held_row < extent) & (col < width)
+    held_up = tl.load(dy + held_row.to(tl.int64) * dy_step + col, mask=held_inside, other=0.0)
+    held_out = tl.load(y + held_row.to(tl.int64) * y_step + col, mask=held_inside, other=0.0)
+    totals = column_sum(held_up.to(ACC) if LOG else held_up.to(ACC) * held_out.to(ACC), LANES)
+    held_up, held_out = hold(held_up), hold(held_out)
+    row = tl.arange(0, ROWS)[:, None]
+    for start in range(HELD, extent, ROWS):
+        place = (start + row).to(tl.int64)
+        inside = (place < extent) & (col < width)
+        up = tl.load(dy + place * dy_step + col, mask=inside, other=0.0, eviction_policy="evict_last").to(ACC)
+        if not LOG:
+            up *= tl.load(y + place * y_step + col, mask=inside, other=0.0, eviction_policy="evict_last").to(ACC)
+        totals += column_sum(up, LANES)
     total = tl.sum(totals, 0)[None, :]
-    for start in range(0, extent, ROWS):
-        place = (_last_start(extent, ROWS) - start + row)[:, None]
-        inside = (place < extent) & (col < width)[None, :]
-        up = tl.load(dy + place.to(tl.int64) * dy_step + col[None, :], mask=inside, other=0.0).to(ACC)
-        out = tl.load(y + place.to(tl.int64) * y_step + col[None, :], mask=inside, other=0.0).to(ACC)
-        tl.store(
-            dx + place.to(tl.int64) * dx_step + col[None, :],
-            _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty),
-            mask=inside,
-        )
+    for start in range(HELD, extent, ROWS):
+        place = (_last_start(extent - HELD, ROWS) + 2 * HELD - start + row).to(tl.int64)
+        inside = (place < extent) & (col < width)
+        up = tl.load(dy + place * dy_step + col, mask=inside, eviction_policy="evict_first").to(ACC)
+        out = tl.load(y + place * y_step + col, mask=inside, eviction_policy="evict_first").to(ACC)
+        result = _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty)
+        tl.store(dx + place * dx_step + col, result, mask=inside, eviction_policy="evict_first")
+    up = release(held_up, dy.dtype.element_ty).to(ACC)
+    out = release(held_out, y.dtype.element_ty).to(ACC)
+    result = _gradient(up, out, total, LOG, PRECISE).to(dx.dtype.element_ty)
+    tl.store(dx + held_row.to(tl.int64) * dx_step + col, result, mask=held_inside, eviction_policy="evict_first")
 
 
 # --- shared by the bodies ------------------------------------------------------------------------------------------------------
@@ -227,6 +260,16 @@ def _last_start(extent, STEP: tl.constexpr):
 def _finite_base(top):
     """What powers are taken relative to: 0 as long as nothing but -inf has been seen."""
     return tl.where(top == float("-inf"), 0.0, top)
+
+
+@triton.jit
+def _normalized(values, top, log_total, LOG: tl.constexpr, PRECISE: tl.constexpr):
+    if LOG:
+        return (values - top) - log_total
+    elif PRECISE or values.dtype == tl.float64:
+        return exp((values - top) - log_total, PRECISE)
+    else:
+        return tl.exp2((values - top) * LOG2E - log_total * LOG2E)
 
 
 @triton.jit
@@ -282,13 +325,19 @@ def _constants(problem: SoftmaxDescriptor, tile: Tile, wide: bool) -> dict[str, 
     }
 
 
+def _long_constants(problem: SoftmaxDescriptor, tile: Tile) -> dict[str, Any]:
+    if not tile.held:
+        return {}
+    return {"HELD": tile.held, "THREADS": 32 * tile.warps, "VECTOR": VECTOR_BYTES // problem.element.size}
+
+
 def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: list[Dim], tile: Tile) -> Call:
     element, operands = problem.element, len(axis.steps)
     rows = _count(outer)
     extents, steps = dims(outer, operands, element)
     contiguous = is_contiguous(axis)
     return Call(
-        (ROWS_BODIES if tile.cols >= axis.extent else LONG_BODIES)[direction],
+        (LONG_BODIES if tile.held else ROWS_BODIES)[direction],
         -(-rows // tile.rows),
         (
             *(At(operand, element) for operand in range(operands)),
@@ -298,8 +347,9 @@ def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: lis
             *steps,
             *(Step(step) for step in axis.steps),
         ),
-        _constants(problem, tile, is_wide(rows)) | {"CONTIGUOUS": contiguous},
+        _constants(problem, tile, is_wide(rows)) | {"CONTIGUOUS": contiguous} | _long_constants(problem, tile),
         tile.warps,
+        registers=tile.registers,
     )
 
 
@@ -320,8 +370,9 @@ def _columns_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, beside:
             *steps,
             *(Step(step, element) for step in axis.steps),
         ),
-        _constants(problem, tile, is_wide(programs)),
+        _constants(problem, tile, is_wide(programs)) | {"HELD": tile.held, "LANES": tile.lanes(element)},
         tile.warps,
+        registers=tile.registers,
     )
 
 

@@ -1,0 +1,153 @@
+"""Every configuration of every Triton kernel, compiled without a GPU: what it uses, and whether that fits the device.
+
+    python -m baracuda_kernels.check.aot [KERNEL ...] [--arch sm_90]
+
+One line of JSON per configuration; the exit status says whether all of them fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from baracuda_kernels.core import registry
+from baracuda_kernels.core.device import CudaProfile, Device
+from baracuda_kernels.core.kernel import Kernel
+from baracuda_kernels.core.layout import Layout, Shape, row_major
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.sku import BackendKind
+from baracuda_kernels.gpu.call import Call
+from baracuda_kernels.gpu.compile import Binary, compiled
+
+KB = 1024
+DOES_NOT_FIT = 2  # the exit status
+PROFILES = {
+    "sm_80": CudaProfile((8, 0), 108, 163 * KB, 40 * KB * KB),
+    "sm_90": CudaProfile((9, 0), 132, 227 * KB, 50 * KB * KB),
+    "sm_100": CudaProfile((10, 0), 148, 227 * KB, 126 * KB * KB),
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one configuration was given by the compiler."""
+
+    kernel: str
+    body: str
+    arch: str
+    constants: str
+    warps: int
+    vectors: bool
+    registers: int
+    spilled: int  # bytes of local memory per thread
+    shared: int
+
+    def complaints(self, declared: int) -> Iterator[str]:
+        if self.spilled:
+            yield f"{self.spilled} bytes of registers spilled per thread"
+        if self.shared > declared:
+            yield f"{self.shared} bytes of shared memory, declared are {declared}"
+
+
+def triton_kernels() -> Iterator[tuple[type[Plan[Any, Any]], Kernel]]:
+    for plan in registry.plans().values():
+        for kernel in plan.kernels:
+            if kernel.backend is BackendKind.TRITON:
+                yield plan, kernel
+
+
+def configurations(plan: type[Plan[Any, Any]], kernel: Kernel, profile: CudaProfile) -> Iterator[tuple[Call, bool]]:
+    """The calls of the problems that reach every tile, in the forms that ordinary operands lead to; each code once."""
+    seen = set()
+    for element in kernel.elements:
+        for descriptor in plan.cases.tiles(element):
+            bind = kernel.prepare(plan.__module__.rpartition(".")[0], descriptor, _Absent(profile))
+            for layouts in _layouts(plan, descriptor):
+                for call in bind(layouts).calls:  # type: ignore[attr-defined]
+                    vectors = call.allows_vectors
+                    key = (call.body, repr((call.signature(), sorted(call.constants.items()), call.warps, vectors)))
+                    if key not in seen:
+                        seen.add(key)
+                        yield call, vectors
+
+
+class _Absent(Device):
+    """A CUDA device of a given profile that need not exist."""
+
+    def __init__(self, profile: CudaProfile) -> None:
+        super().__init__(Device.cuda().kind, 0)
+        object.__setattr__(self, "_profile", profile)
+
+    def profile(self) -> CudaProfile:
+        profile: CudaProfile = self._profile  # type: ignore[attr-defined]
+        return profile
+
+
+def _layouts(plan: type[Plan[Any, Any]], descriptor: Any) -> Iterator[tuple[Layout | None, ...]]:
+    """Contiguous operands, and the same with every row one element further from the last."""
+    for gap in (0, 1):
+        layouts: list[Layout | None] = []
+        for operand in plan.args_type.OPERANDS:
+            if operand.presence(descriptor) is False:
+                layouts.append(None)
+                continue
+            shape = operand.shapes(descriptor)[0]
+            layouts.append(Layout.of(operand.element(descriptor), shape, _stride(shape, gap), Device.cuda()))
+        yield tuple(layouts)
+
+
+def _stride(shape: Shape, gap: int) -> Shape:
+    return row_major((*shape[:-1], shape[-1] + gap)) if shape else ()
+
+
+def usage(kernel: Kernel, call: Call, arch: str, vectors: bool) -> Usage:
+    binary = compiled(call, PROFILES[arch].capability, vectors)
+    registers, spilled = _resources(binary)
+    constants = ", ".join(f"{name}={value}" for name, value in call.constants.items())
+    elements = ", ".join(dict.fromkeys(kind for kind in call.signature().values() if str(kind).startswith("*")))
+    return Usage(
+        kernel.name, call.body.__name__, arch, f"{elements}, {constants}", call.warps, vectors, registers, spilled, binary.shared
+    )
+
+
+def _resources(binary: Binary) -> tuple[int, int]:
+    """Registers per thread, and bytes of stack per thread, as the machine code's own table has them."""
+    from triton.backends import nvidia
+
+    tool = os.path.join(os.path.dirname(nvidia.__file__), "bin", "cuobjdump")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary.image)
+        file.flush()
+        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+    found = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", text)}
+    return found["REG"], found["STACK"] + found["LOCAL"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.check.aot", description=__doc__)
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="such as triton.softmax; by default all")
+    parser.add_argument("--arch", action="append", choices=list(PROFILES), help="by default all")
+    chosen = parser.parse_args(arguments)
+    fits = True
+    for arch in chosen.arch or PROFILES:
+        for plan, kernel in triton_kernels():
+            if chosen.kernels and kernel.name not in chosen.kernels:
+                continue
+            for call, vectors in configurations(plan, kernel, PROFILES[arch]):
+                used = usage(kernel, call, arch, vectors)
+                complaints = list(used.complaints(kernel.shared_bytes))
+                fits = fits and not complaints
+                print(json.dumps(asdict(used) | {"complaints": complaints}), flush=True)
+    return 0 if fits else DOES_NOT_FIT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

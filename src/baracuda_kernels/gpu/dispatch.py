@@ -1,0 +1,28 @@
+"""The same kernel through Triton's own dispatcher, to compare what a launch costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.gpu.call import At, Step
+from baracuda_kernels.gpu.compile import as_constant
+
+__all__ = ["through_triton"]
+
+
+def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> Callable[[], object]:
+    """`kernel[grid](...)` for the first of the plan's calls, on PyTorch tensors by name."""
+    call = plan.admit(args).calls[0]  # type: ignore[attr-defined]
+
+    def given(argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            return tuple(map(given, argument))
+        if isinstance(argument, At):
+            return operands[plan.args_type.OPERANDS[argument.operand].name]
+        return argument.value if isinstance(argument, Step) else argument
+
+    arguments = [given(argument) for argument in call.arguments]
+    constants = {name: as_constant(value) for name, value in call.constants.items()}
+    return lambda: call.body[(call.blocks,)](*arguments, **constants, num_warps=call.warps)

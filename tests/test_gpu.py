@@ -1,0 +1,88 @@
+"""CUDA kernels without a CUDA device: what their launches are made of, and every configuration compiled ahead of time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import baracuda_kernels as bk
+from baracuda_kernels.check.aot import DOES_NOT_FIT
+from baracuda_kernels.core.device import CudaProfile
+from baracuda_kernels.core.kernel import Kernel, exact_order
+from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
+
+from conftest import PLANS
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+TRITON_KERNELS = [kernel.name for plan in PLANS.values() for kernel in plan.kernels if kernel.backend is bk.BackendKind.TRITON]
+H200 = CudaProfile((9, 0), 132, 227 * 1024, 50 << 20)
+
+
+class Body:
+    arg_names = ("x", "scratch", "extent", "steps", "BLOCK")
+
+
+def _call(extent: int, step: int) -> Call:
+    halves = bk.ElementKind.BF16
+    arguments = (At(1, halves), Lent(64, bk.ElementKind.F32), Count(extent, halves), (Step(step, halves), Step(3)))
+    return Call(Body(), 7, arguments, {"BLOCK": 128})
+
+
+def test_a_call_says_what_it_is_given() -> None:
+    call = _call(1024, 1 << 40)
+    assert call.signature() == {"x": "*bf16", "scratch": "*fp32", "extent": "i32", "steps": ("i64", "i64"), "BLOCK": "constexpr"}
+    assert call.words() == [0, 0, 1024, 1 << 40, 3]
+    assert call.hints() == {
+        (0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 8]], (3, 0): [["tt.divisibility", 8]]
+    }  # fmt: skip
+    assert _call(1 << 31, 8).signature()["extent"] == "i64"
+
+
+@pytest.mark.parametrize(
+    ("extent", "step", "allowed"), [(1024, 4096, True), (1023, 4096, False), (1024, 4100, False), (8, 0, True)]
+)
+def test_vectors_need_whole_vectors_in_every_row(extent: int, step: int, allowed: bool) -> None:
+    assert _call(extent, step).allows_vectors is allowed
+
+
+def _kernel(**fields: Any) -> Kernel:
+    return Kernel("triton.some", bk.BackendKind.TRITON, "triton:some", exact_order, **fields)
+
+
+def test_an_old_architecture_and_too_little_shared_memory_are_reasons() -> None:
+    old = CudaProfile((7, 5), 40, 64 * 1024, 4 << 20)
+    (reason,) = _kernel().reasons_against_profile(old)
+    assert reason.code is bk.ReasonCode.ARCHITECTURE and "7.5" in str(reason) and "8.0" in str(reason)
+    small = CudaProfile((8, 9), 24, 99 * 1024, 32 << 20)
+    (reason,) = _kernel(shared_bytes=200 * 1024).reasons_against_profile(small)
+    assert reason.code is bk.ReasonCode.SHARED_MEMORY and "101376 bytes" in str(reason)
+    assert not list(_kernel().reasons_against_profile(H200))
+
+
+def test_a_missing_device_and_a_missing_triton_are_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baracuda_kernels.core.device.cuda_device_count", lambda: 0)
+    monkeypatch.setattr(
+        "baracuda_kernels.core.kernel.missing_packages", lambda backend: ("triton",) if backend.value == "triton" else ()
+    )
+    with pytest.raises(bk.Unsupported) as refusal:
+        bk.SoftmaxPlan.select(bk.Stream.cuda(0), bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32))
+    codes = {reason.code for reason in refusal.value.candidates["triton.softmax"]}
+    assert codes == {bk.ReasonCode.DEVICE_ABSENT, bk.ReasonCode.BACKEND_MISSING}
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="needs Triton")
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("kernel", TRITON_KERNELS)
+def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
+    """No register is spilled on sm_90, and shared memory stays within what the kernel declares, which every device has."""
+    program = [sys.executable, "-m", "baracuda_kernels.check.aot", kernel, "--arch", arch]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines, done.stderr
+    spoiled = [line for line in lines if line["shared"] > 48 * 1024 or (line["spilled"] and arch == "sm_90")]
+    assert not spoiled and done.returncode in (0, DOES_NOT_FIT), done.stderr
