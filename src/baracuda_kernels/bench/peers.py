@@ -39,7 +39,13 @@ def peers_of(plan: type[Plan[Any, Any]], descriptor: Any, operands: dict[str, An
 
 
 def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
-    """`function(*inputs)` through torch.compile, into the given output."""
+    """`function(*inputs)` through torch.compile, into the given output, or several of each."""
+    outputs = output if isinstance(output, tuple) else (output,)
+
+    def into(outputs: tuple[Any, ...], *inputs: Any) -> None:
+        results = function(*inputs)
+        for given, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
+            given.copy_(result)
 
     def set_up() -> Call:
         if not any(map(shutil.which, ("c++", "g++", "clang++"))):
@@ -47,12 +53,12 @@ def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
         import torch
 
         torch._dynamo.reset()  # the cache is per function and short; each problem starts afresh
-        call = torch.compile(lambda output, *inputs: output.copy_(function(*inputs)), dynamic=False)
+        call = torch.compile(into, dynamic=False)
         try:
-            call(output, *inputs)
+            call(outputs, *inputs)
         except torch._dynamo.exc.BackendCompilerFailed as failure:
             raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
-        return lambda: call(output, *inputs)
+        return lambda: call(outputs, *inputs)
 
     return _set_up_when_called(set_up)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, Call, compiled, jitted
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER, Call, compiled, jitted, liger
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 
 
@@ -19,6 +19,14 @@ def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator
     yield GIVEN, lambda: function(x, axis, out=y)
     yield COMPILED, compiled(lambda x: function(x, axis), y, x)
     yield JAX, jitted(lambda jax: lambda x: getattr(jax.nn, name)(x, axis), x)
+    if _liger_serves(descriptor):
+
+        def make() -> Call:
+            from liger_kernel.ops.softmax import _softmax_forward
+
+            return lambda: _softmax_forward(x)
+
+        yield LIGER, liger(x, make)
 
 
 def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -32,6 +40,19 @@ def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) ->
     yield GIVEN, lambda: function(dy, y, axis, dy.dtype, **output)
     yield COMPILED, compiled(lambda dy, y: function(dy, y, axis, dy.dtype), dx, dy, y)
     yield JAX, jitted(lambda jax: _jax_gradient(jax, descriptor), dy, y)
+    if _liger_serves(descriptor):
+
+        def make() -> Call:
+            from liger_kernel.ops.softmax import _softmax_backward, _softmax_forward
+
+            _, *settings = _softmax_forward(y)
+            return lambda: _softmax_backward(dy, y, *settings)
+
+        yield LIGER, liger(dy, make)
+
+
+def _liger_serves(descriptor: SoftmaxDescriptor) -> bool:
+    return descriptor.kind is SoftmaxKind.SOFTMAX and descriptor.softmax_axis == len(descriptor.input_shape) - 1
 
 
 def _jax_gradient(jax: Any, descriptor: SoftmaxDescriptor) -> Any:

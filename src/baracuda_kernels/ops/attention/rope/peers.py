@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, Call, compiled
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, LIGER, Call, compiled, liger
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 
 
@@ -22,13 +22,33 @@ def _peers(descriptor: RopeDescriptor, x: Any, positions: Any, y: Any, direction
     rotate = _rotation(descriptor, positions, direction, x.dtype)
     yield ALLOCATING, lambda: rotate(x)
     yield COMPILED, compiled(rotate, y, x)
+    if descriptor.style is RopeStyle.HALF and descriptor.rotated == descriptor.head_dim:
+        yield LIGER_IN_PLACE, liger(x, lambda: _liger(descriptor, x, positions))
+
+
+LIGER_IN_PLACE = f"{LIGER}, in place"
+
+
+def _liger(descriptor: RopeDescriptor, x: Any, positions: Any) -> Call:
+    """Its kernel turns queries and keys together, in place, from tables: all heads but one are given as queries."""
+    import torch
+    from liger_kernel.ops.rope import rope_backward
+
+    steps = descriptor.base ** (-torch.arange(0, descriptor.rotated, 2, dtype=torch.float64, device=x.device) / descriptor.rotated)
+    angles = positions.reshape(-1, descriptor.seq_len)[:1, :, None].double() * steps
+    angles = torch.cat((angles, angles), -1)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    # As models have them: the heads of a position side by side, which spares its kernel a copy.
+    parts = x.transpose(1, 2).split((descriptor.num_heads - 1, 1), 2)
+    queries, keys = (part.contiguous().transpose(1, 2) for part in parts)
+    return lambda: rope_backward(queries, keys, cos, sin)
 
 
 def _rotation(descriptor: RopeDescriptor, positions: Any, direction: float, dtype: Any) -> Callable[[Any], Any]:
     import torch
 
     rotated = descriptor.rotated
-    steps = descriptor.base ** (-torch.arange(0, rotated, 2, dtype=torch.float64) / rotated)
+    steps = descriptor.base ** (-torch.arange(0, rotated, 2, dtype=torch.float64, device=positions.device) / rotated)
     angles = positions.to(torch.float64)[..., None] * steps  # [S, R/2] or [B, S, R/2]
     angles = angles if angles.ndim == 2 else angles[:, None]
     interleaved = descriptor.style is RopeStyle.INTERLEAVED
