@@ -63,17 +63,16 @@ def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
     return _set_up_when_called(set_up)
 
 
-def liger(tensor: Any, make: Callable[[], Call]) -> Call:
-    """A kernel of Liger, where it is installed and the operands are on CUDA; `make` imports it."""
+def liger(tensor: Any, make: Callable[[], Call], name: str = LIGER) -> Iterator[tuple[str, Call]]:
+    """A kernel of Liger, for operands on CUDA; `make` imports it."""
 
     def set_up() -> Call:
-        if not tensor.is_cuda:
-            raise PeerUnavailable("its kernels run on CUDA only")
         if importlib.util.find_spec("liger_kernel") is None:
             raise PeerUnavailable("liger_kernel is not installed")
         return make()
 
-    return _set_up_when_called(set_up)
+    if tensor.is_cuda:
+        yield name, _set_up_when_called(set_up)
 
 
 def jitted(make: Callable[[Any], Callable[..., Any]], *inputs: Any) -> Call:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER, Call, compiled, jitted, liger
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, Call, compiled, jitted, liger
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 
 
@@ -26,7 +26,7 @@ def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator
 
             return lambda: _softmax_forward(x)
 
-        yield LIGER, liger(x, make)
+        yield from liger(x, make)
 
 
 def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -48,7 +48,7 @@ def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) ->
             _, *settings = _softmax_forward(y)
             return lambda: _softmax_backward(dy, y, *settings)
 
-        yield LIGER, liger(dy, make)
+        yield from liger(dy, make)
 
 
 def _liger_serves(descriptor: SoftmaxDescriptor) -> bool:

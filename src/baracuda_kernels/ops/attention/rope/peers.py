@@ -23,7 +23,7 @@ def _peers(descriptor: RopeDescriptor, x: Any, positions: Any, y: Any, direction
     yield ALLOCATING, lambda: rotate(x)
     yield COMPILED, compiled(rotate, y, x)
     if descriptor.style is RopeStyle.HALF and descriptor.rotated == descriptor.head_dim:
-        yield LIGER_IN_PLACE, liger(x, lambda: _liger(descriptor, x, positions))
+        yield from liger(x, lambda: _liger(descriptor, x, positions), LIGER_IN_PLACE)
 
 
 LIGER_IN_PLACE = f"{LIGER}, in place"

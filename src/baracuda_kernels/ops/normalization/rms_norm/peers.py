@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, LIGER, Call, compiled, liger
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, Call, compiled, liger
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 
 
@@ -27,7 +27,7 @@ def rms_norm(descriptor: RMSNormDescriptor, operands: dict[str, Any]) -> Iterato
 
             return lambda: rms_norm_forward(x, gamma, eps, 0.0, "llama", None)
 
-        yield LIGER, liger(x, make)
+        yield from liger(x, make)
 
 
 def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -64,7 +64,7 @@ def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, operands: dict[str,
         _, _, rstd, block, warps, mode = rms_norm_forward(plain_x, plain_gamma, 1e-5, 0.0, "llama", None)
         return lambda: rms_norm_backward(dy, plain_x, plain_gamma, rstd, 0.0, mode, block, warps, False, None)
 
-    yield LIGER, liger(dy, make)
+    yield from liger(dy, make)
 
 
 def _shaped_gamma(descriptor: Any, operands: dict[str, Any]) -> Any:
