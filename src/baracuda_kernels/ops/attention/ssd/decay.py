@@ -31,7 +31,7 @@ class Decays(NamedTuple):
 
 
 def decays(element: str) -> Decays:
-    real = simd.widened(element)
+    real, float64 = simd.widened(element), simd.float64
     zero, start, step_at, high_at, low_at, end_at, inflow_at = real(0), SINCE_START, STEP, HIGH, LOW, TO_END, INFLOW
 
     @outlined
@@ -41,7 +41,7 @@ def decays(element: str) -> Decays:
         total, rest = 0.0, 0.0
         for i in range(rows):
             step = simd.load_one(dt, at + i * stride)
-            exponent = float(step) * rate
+            exponent = float64(step) * rate
             if exponent < -FARTHEST or exponent > FARTHEST:  # but not if it is NaN
                 exponent = math.copysign(FARTHEST, exponent)
             grown = total + exponent

@@ -22,11 +22,9 @@ from collections.abc import Callable
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
 
-# The words of a launch; then come the strides: of steps by batch, step and head, of both states' gradients by batch, head and row, of a, of d_a.
+# The words of a launch; then come the strides: of steps by batch, step and head, of both states' gradients by batch, head and row, of a.
 (TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BATCH, WALKS, HAS_START, HAS_END) = range(12)
 X, DT, B, C, DY, DX, D_B, D_C, D_DT, START, END, RATE = range(12, 48, 3)
-D_RATE = RATE + 1
-DONE = 1  # the word of the counter that counts finished spans
 
 
 def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
@@ -69,7 +67,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         """matrix += weight of the row * other; the weighed products of `other` with its partners go to `paths`."""
         for j in range(rows):
             weight, at = scalars[weights + j], j * pitch
-            paths[j] = float(weight) * dot(other, partners, at, pitch)
+            paths[j] = float64(weight) * dot(other, partners, at, pitch)
             for v in range(0, pitch, LANES):
                 row = simd.fma(simd.load(other, at + v, 1), weight, simd.load(matrix, at + v, 1))
                 simd.store(matrix, at + v, 1, row)
@@ -110,7 +108,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
             paths[k] = simd.tree_sum(total)
         paths[0] = 0.0
 
-    def body(words, counter, x, dt, a, b, c, dy, d_final, dx, d_b, d_c, d_dt, d_a, d_initial, kept):
+    def body(words, counter, x, dt, a, b, c, dy, d_final, dx, d_b, d_c, d_dt, d_initial, kept):
         length, heads, head_dim, state_dim, share = words[LENGTH], words[HEADS], words[HEAD_DIM], words[STATE_DIM], words[SHARE]
         span, spans, groups, walks = words[SPAN], words[SPANS], heads // max(share, 1), words[WALKS] != 0
         head_vectors, state_vectors = vectors(head_dim), vectors(state_dim)
@@ -128,7 +126,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         across, from_start, to_end = tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK)
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)
-        while task < words[TASKS] - 1:
+        while task < words[TASKS]:
             group, rest = task % groups, task // groups
             batch = rest if walks else rest // spans
             first = 0 if walks else rest % spans
@@ -156,7 +154,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     pair = batch * heads + head
                     record = (pair * spans + index) * 2 * state_size
                     held = (pair * spans + (0 if walks else index)) * 2 * state_size + state_size
-                    rate = float(simd.load_one(a, head * words[RATE]))
+                    rate = float64(simd.load_one(a, head * words[RATE]))
                     at_dt = batch * words[DT] + head * words[DT + 2]
                     at_x = batch * words[X] + head * words[X + 2]
                     fetch(kept, record, state_dim, head_dim, state_dim, state, state_pitch)
@@ -175,7 +173,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     # What the state at the start has to do with dC and with the decays; then the same of the state at the end with dB.
                     multiply(passing, state_pitch, outputs, head_pitch, 1, state, state_pitch, rows, state_vectors, head_dim, False)
                     add_weighed(sums_c, passing, state_pitch, rows, scalars, SINCE_START, queries, from_start)
-                    through = float(scalars[SINCE_START + rows - 1])
+                    through = float64(scalars[SINCE_START + rows - 1])
                     through *= state_product(state, state_pitch, kept, held, head_dim, state_dim)
                     fetch(kept, held, state_dim, head_dim, state_dim, state, state_pitch)
                     multiply(passing, state_pitch, inputs, head_pitch, 1, state, state_pitch, rows, state_vectors, head_dim, False)
@@ -204,7 +202,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                     for k in range(rows):
                         d_exponent = across[k] + earlier
                         earlier += to_end[k]
-                        total += float(scalars[STEP + k]) * d_exponent
+                        total += float64(scalars[STEP + k]) * d_exponent
                         d_step = dot(inputs, passing, k * head_pitch, head_pitch) + rate * d_exponent
                         at = batch * words[D_DT] + (t + k) * words[D_DT + 1] + head * words[D_DT + 2]
                         simd.store_one(d_dt, at, real(d_step))
@@ -231,18 +229,8 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                 for head in range(group * share, (group + 1) * share):
                     at, held = batch * words[END] + head * words[END + 1], ((batch * heads + head) * spans * 2 + 1) * state_size
                     end_state(kept, held, head_dim, state_dim, state, state_pitch, d_initial, at, words[END + 2])
-            tasks.finish(counter, DONE)
             task = tasks.claim(counter, task)
-        if task == words[TASKS] - 1:
-            tasks.wait_for(counter, DONE, task)
-            for head in range(heads):
-                total = 0.0
-                if state_size > 0:
-                    for batch in range(words[BATCH]):
-                        for index in range(spans):
-                            total += kept[shares_of_d_a + (batch * heads + head) * spans + index]
-                simd.store_one(d_a, head * words[D_RATE], real(total))
         restore_subnormals(mode)
 
     own, step, kept = (simd.pointer_to(name) for name in (element, dt_element, "f64" if element == "f64" else "f32"))
-    return body, (tasks.words, tasks.words, own, step, step, own, own, own, kept, own, own, own, step, step, kept, kept)
+    return body, (tasks.words, tasks.words, own, step, step, own, own, own, kept, own, own, own, step, kept, kept)

@@ -208,6 +208,7 @@ class Matrices(NamedTuple):
 def matrices(element: str) -> Matrices:
     real = simd.widened(element)
     zero, square_size = real(0), LANES * LANES
+    widen = simd.to_f64 if element == "f64" else simd.to_f32  # of f32, if it is to be computed with in f64
 
     @outlined
     def fetch(source, at, step, rows, columns, target, pitch):
@@ -217,9 +218,9 @@ def matrices(element: str) -> Matrices:
                 here, left = at + i * step + v * LANES, columns - v * LANES
                 simd.prefetch(source, here + AHEAD * step)
                 if left >= LANES:
-                    simd.store(target, i * pitch + v * LANES, 1, simd.load(source, here, 1))
+                    simd.store(target, i * pitch + v * LANES, 1, widen(simd.load(source, here, 1)))
                 else:
-                    simd.store(target, i * pitch + v * LANES, 1, simd.load_part(source, here, 1, left))
+                    simd.store(target, i * pitch + v * LANES, 1, widen(simd.load_part(source, here, 1, left)))
         for i in range(rows, filled(rows)):
             for v in range(vectors(columns)):
                 simd.store(target, i * pitch + v * LANES, 1, simd.spread(zero))
@@ -237,9 +238,9 @@ def matrices(element: str) -> Matrices:
                     if row + i >= rows:
                         simd.store(square, i * LANES, 1, simd.spread(zero))
                     elif left >= LANES:
-                        simd.store(square, i * LANES, 1, simd.load(source, here, 1))
+                        simd.store(square, i * LANES, 1, widen(simd.load(source, here, 1)))
                     else:
-                        simd.store(square, i * LANES, 1, simd.load_part(source, here, 1, left))
+                        simd.store(square, i * LANES, 1, widen(simd.load_part(source, here, 1, left)))
                 _transpose(square, target, column * pitch + row, pitch)
 
     @outlined

@@ -26,7 +26,7 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
-    real, inline = simd.widened(element), simd.inline
+    real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     matrix = matrices(element)
     multiply, _, add_lower, _, fetch, fetch_transposed, put = matrix
     _, begin_state, pass_on, end_state = carry(element, matrix)
@@ -75,7 +75,7 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
                 multiply(scores, CHUNK, queries, state_pitch, 1, state, CHUNK, rows, vectors(rows), state_dim, True)
                 for head in range(first_head, last_head):
                     record = ((batch * heads + head) * spans + index) * head_dim * state_dim
-                    rate = float(simd.load_one(a, head * words[RATE]))
+                    rate = float64(simd.load_one(a, head * words[RATE]))
                     prepare(dt, batch * words[DT] + t * words[DT + 1] + head * words[DT + 2], words[DT + 1], rate, rows, scalars)
                     at_x = batch * words[X] + t * words[X + 1] + head * words[X + 2]
                     fetch(x, at_x, words[X + 1], rows, head_dim, inputs, head_pitch)

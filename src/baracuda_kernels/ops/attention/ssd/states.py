@@ -23,7 +23,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
 
-    real, inline = simd.widened(element), simd.inline
+    real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     multiply, _, _, _, fetch, _, put = matrices(element)
     prepare, _ = decays(element)
     zero, weighted_room, row_room = real(0), CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS
@@ -56,7 +56,7 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
             else:
                 for i in range(0, filled(rows) * pitch, LANES):
                     simd.store(state, i, 1, simd.spread(zero))
-            rate = float(simd.load_one(a, head * words[RATE]))
+            rate = float64(simd.load_one(a, head * words[RATE]))
             for number in range(spans):
                 index = spans - 1 - number if backwards else number
                 record = ((pair * spans + index) * words[KEPT] + words[SLOT]) * head_dim * state_dim
