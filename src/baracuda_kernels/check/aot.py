@@ -72,11 +72,11 @@ def configurations(plan: type[Plan[Any, Any]], kernel: Kernel, profile: CudaProf
             bind = kernel.prepare(plan.__module__.rpartition(".")[0], descriptor, _Absent(profile))
             for layouts in _layouts(plan, descriptor):
                 for call in bind(layouts).calls:  # type: ignore[attr-defined]
-                    vectors = call.allows_vectors
-                    key = (call.body, repr((call.signature(), sorted(call.constants.items()), call.warps, vectors)))
-                    if key not in seen:
-                        seen.add(key)
-                        yield call, vectors
+                    for vectors, form in call.forms().items():
+                        key = (form.body, repr((form.signature(), sorted(form.constants.items()), form.warps, vectors)))
+                        if key not in seen:
+                            seen.add(key)
+                            yield form, vectors
 
 
 class _Absent(Device):
@@ -92,8 +92,8 @@ class _Absent(Device):
 
 
 def _layouts(plan: type[Plan[Any, Any]], descriptor: Any) -> Iterator[tuple[Layout | None, ...]]:
-    """Contiguous operands, and the same with every row one element further from the last."""
-    for gap in (0, 1):
+    """Contiguous operands, and the same with every row a little further from the last."""
+    for gap in (0, 64):
         layouts: list[Layout | None] = []
         for operand in plan.args_type.OPERANDS:
             if operand.presence(descriptor) is False:

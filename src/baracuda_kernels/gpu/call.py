@@ -71,11 +71,17 @@ class Call:
     warps: int = 4
     stages: int = 1
     registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
+    otherwise: Call | None = None  # what takes its place where addresses or steps do not allow vector loads
 
     @property
     def allows_vectors(self) -> bool:
         """Whether every step that matters is a whole number of vectors; addresses are looked at when it is launched."""
         return all(step.value % step.multiple == 0 for step in self.flat() if isinstance(step, Step))
+
+    def forms(self) -> dict[bool, Call]:
+        """The call for operands that allow vector loads, if their steps do, and the one for any other."""
+        scalar = self if self.otherwise is None else self.otherwise
+        return {True: self, False: scalar} if self.allows_vectors else {False: scalar}
 
     def flat(self) -> list[Argument]:
         return list(_flatten(self.arguments))

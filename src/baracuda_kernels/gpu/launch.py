@@ -55,55 +55,72 @@ class InTurn:
 class Queued:
     """One call on one CUDA device. It has two forms in machine code: for addresses that allow vector loads, and for any."""
 
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        return (self.call,)
-
     def __init__(self, device: Device, call: Call) -> None:
         self.device, self.call = device, call
-        flat = call.flat()
-        self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At))
-        self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
-        self.words = call.words() + [0] * _TRAILING_POINTERS
-        self.allows_vectors = call.allows_vectors
-        self.functions: dict[bool, Function] = {}
-        self.buffers = threading.local()  # the words of a launch, for each thread its own
+        self.forms = {vectors: _Form(device, form, vectors) for vectors, form in call.forms().items()}
+        self.vectors, self.scalars = self.forms.get(True), self.forms[False]
+        self.operands = self.scalars.operands
 
     def get_ready(self) -> None:
         """Compiles and loads the form that ordinary arrays need."""
-        self._load(self.allows_vectors)
+        (self.vectors or self.scalars).load()
 
-    def _load(self, vectors: bool) -> Function:
-        binary = compiled(self.call, self.device.profile().capability, vectors)
-        function = driver().load(self.device.index, binary.image, binary.name, binary.threads, binary.shared)
-        self.functions[vectors] = function
-        return function
-
-    def _loaded_unless_capturing(self, vectors: bool, stream: int) -> Function:
-        if driver().is_capturing(self.device.index, stream):
-            got = f"a {'vector' if vectors else 'scalar'} form of {self.call.body.__name__} that has not been compiled"
-            wanted = "one run with operands of these layouts and alignments before the capture"
-            raise Unsupported(self.call.body.__name__, [Reason(ReasonCode.CAPTURE, "stream", got, wanted)])
-        return self._load(vectors)
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return (self.call,)
 
     def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
         handle = stream.handle
         if handle is None:
             handle = _current_stream()(self.device.index)
+        addresses = args.addresses
+        form = self.scalars
+        if self.vectors is not None:
+            together = workspace
+            for operand in self.operands:
+                together |= addresses[operand]
+            if not together % VECTOR_BYTES:
+                form = self.vectors
+        form.launch(addresses, workspace, handle)
+
+
+class _Form:
+    """A call in machine code, and the words that it is launched with."""
+
+    def __init__(self, device: Device, call: Call, vectors: bool) -> None:
+        self.device, self.call, self.has_vectors = device, call, vectors
+        flat = call.flat()
+        self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At))
+        self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
+        self.operands = tuple({operand for _, operand in self.addresses})
+        self.words = call.words() + [0] * _TRAILING_POINTERS
+        self.function: Function | None = None
+        self.buffers = threading.local()  # the words of a launch, for each thread its own
+
+    def load(self) -> Function:
+        if self.function is None:
+            binary = compiled(self.call, self.device.profile().capability, self.has_vectors)
+            self.function = driver().load(self.device.index, binary.image, binary.name, binary.threads, binary.shared)
+        return self.function
+
+    def _load_unless_capturing(self, stream: int) -> Function:
+        if driver().is_capturing(self.device.index, stream):
+            got = f"a {'vector' if self.has_vectors else 'scalar'} form of {self.call.body.__name__} that has not been compiled"
+            wanted = "one run with operands of these layouts and alignments before the capture"
+            raise Unsupported(self.call.body.__name__, [Reason(ReasonCode.CAPTURE, "stream", got, wanted)])
+        return self.load()
+
+    def launch(self, addresses: tuple[int, ...], workspace: int, stream: int) -> None:
         try:
             words, parameters = self.buffers.pair
         except AttributeError:
             words, parameters = self.buffers.pair = _buffer(self.words)
-        addresses = args.addresses
-        together = 0
         for slot, operand in self.addresses:
-            words[slot] = address = addresses[operand]
-            together |= address
+            words[slot] = addresses[operand]
         for slot, offset in self.lent:
             words[slot] = workspace + offset
-        vectors = self.allows_vectors and not together % VECTOR_BYTES
-        function = self.functions.get(vectors) or self._loaded_unless_capturing(vectors, handle)
-        driver().launch(function, self.call.blocks, handle, parameters)
+        function = self.function or self._load_unless_capturing(stream)
+        driver().launch(function, self.call.blocks, stream, parameters)
 
 
 def _buffer(words: list[int]) -> tuple[Any, int]:

@@ -8,6 +8,7 @@ another axis lies side by side in memory, a strip of it is treated like that, al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import triton
@@ -310,8 +311,15 @@ def calls(direction: str, problem: SoftmaxDescriptor, strides: Sequence[Sequence
     beside = next((dim for dim in outer if is_contiguous(dim)), None)
     if beside and beside.extent >= 8 and not is_contiguous(axis):
         outer.remove(beside)
-        return [_columns_call(direction, problem, axis, beside, outer, tile or columns_tile(direction, problem, beside.extent))]
-    return [_rows_call(direction, problem, axis, outer, tile or rows_tile(direction, problem))]
+        forms = [
+            _columns_call(direction, problem, axis, beside, outer, tile or columns_tile(direction, problem, beside.extent, vectors))
+            for vectors in (True, False)
+        ]
+    else:
+        forms = [
+            _rows_call(direction, problem, axis, outer, tile or rows_tile(direction, problem, vectors)) for vectors in (True, False)
+        ]
+    return [replace(forms[0], otherwise=forms[1])]
 
 
 def _constants(problem: SoftmaxDescriptor, tile: Tile, wide: bool) -> dict[str, Any]:
