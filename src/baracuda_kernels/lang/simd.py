@@ -28,14 +28,14 @@ from baracuda_kernels.lang import halves
 from baracuda_kernels.lang.canonical import BLOCK, LANES
 
 __all__ = [
-    "Access", "BLOCK", "CONTIGUOUS", "LANES", "Lanes", "STRIDED", "as_float", "bits", "extract", "first_lanes",
+    "Access", "BLOCK", "CONTIGUOUS", "LANES", "Lanes", "ON_X86", "STRIDED", "as_float", "bits", "extract", "first_lanes",
     "float64", "fma", "inline", "int64", "largest", "load", "load_one", "load_part", "load_strided",
-    "load_strided_part", "maximum", "pointer_to", "prefetch", "spread", "store", "store_one", "store_part",
+    "load_strided_part", "maximum", "pointer_to", "prefetch", "splat", "spread", "store", "store_one", "store_part",
     "store_strided", "store_strided_part", "stream_store", "to_f32", "to_f64", "tree_sum", "where", "widened",
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
-_ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
+ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 # For helpers of bodies: always inlined by LLVM, no reordering, no contraction.
@@ -94,14 +94,15 @@ class LanesModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _vector(scalar))
 
 
-def _splat(builder, value):
+def splat(builder, value):
+    """While code is generated: an LLVM value in every lane."""
     kind = _vector(value.type)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(_vector(I32), [0] * LANES))
 
 
 def _as_lanes(context, builder, value, kind, like):
-    return value if isinstance(kind, Lanes) else _splat(builder, context.cast(builder, value, kind, like.scalar))
+    return value if isinstance(kind, Lanes) else splat(builder, context.cast(builder, value, kind, like.scalar))
 
 
 @intrinsic
@@ -235,7 +236,7 @@ def first_lanes(typingctx, count):
 
 
 def _lane_mask(builder, count):
-    return builder.icmp_signed("<", ir.Constant(_vector(I64), list(range(LANES))), _splat(builder, count))
+    return builder.icmp_signed("<", ir.Constant(_vector(I64), list(range(LANES))), splat(builder, count))
 
 
 # --- reductions across lanes, always over the same tree ---------------------------------------------------------------
@@ -359,7 +360,7 @@ def stream_store(typingctx, pointer, offset, step, value):
     def codegen(context, builder, signature, args):
         memory = _memory(context, builder, args[0], args[1], storage)
         raw = _narrow(builder, storage, args[3])
-        if isinstance(storage, Half) and _ON_X86:
+        if isinstance(storage, Half) and ON_X86:
             # Hidden from LLVM, which would merge the narrowing into an ordinary store.
             raw = builder.asm(ir.FunctionType(raw.type, [raw.type]), "", "=x,0", [raw], side_effect=False)
         stored = builder.store(raw, memory.address, align=min(64, LANES * memory.align))

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from baracuda_kernels.lang import simd, tasks
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import _ON_X86, I32, I64, inline
+from baracuda_kernels.lang.simd import I32, I64, ON_X86, inline
 
 __all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "outlined", "restore_subnormals", "vectors"]
 
@@ -74,7 +74,7 @@ def _tile(typingctx, c, at_c, pitch_c, a, at_a, row_step, k_step, b, at_b, pitch
             along = builder.mul(k, k_step)
             result = dict(sums)
             for r in rows:
-                number = simd._splat(builder, builder.load(builder.gep(rows_of_a[r], [along])))
+                number = simd.splat(builder, builder.load(builder.gep(rows_of_a[r], [along])))
                 for v in range(columns):
                     result[r, v] = builder.call(fused, [number, loaded[v], sums[r, v]])
             return result
@@ -155,7 +155,7 @@ def flush_subnormals(typingctx):
     """
 
     def codegen(context, builder, signature, args):
-        if not _ON_X86:
+        if not ON_X86:
             return ir.Constant(I64, 0)
         slot = cgutils.alloca_once(builder, I32)
         _control("stmxcsr", builder, slot)
@@ -172,7 +172,7 @@ def restore_subnormals(typingctx, mode):
     """The mode that `flush_subnormals` returned."""
 
     def codegen(context, builder, signature, args):
-        if _ON_X86:
+        if ON_X86:
             slot = cgutils.alloca_once(builder, I32)
             builder.store(builder.trunc(args[0], I32), slot)
             _control("ldmxcsr", builder, slot)
