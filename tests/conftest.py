@@ -28,6 +28,13 @@ SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the generated tests run")
+    parser.addoption("--shard", metavar="K/N", help="only the K-th of every N tests, for several processes without xdist")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if shard := config.getoption("--shard"):
+        turn, every = map(int, shard.split("/"))
+        items[:] = items[turn - 1 :: every]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,9 +18,13 @@ from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.layout import row_major
 
-from conftest import KERNELS, PLANS, STREAM
+from conftest import DEVICE, KERNELS, PLANS, STREAM
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+MANY = settings(
+    max_examples=150 if DEVICE.kind is bk.DeviceKind.CPU else 40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 seeds = st.integers(0, 2**32 - 1)
 
 

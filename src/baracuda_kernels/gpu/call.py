@@ -75,8 +75,9 @@ class Call:
 
     @property
     def allows_vectors(self) -> bool:
-        """Whether every step that matters is a whole number of vectors; addresses are looked at when it is launched."""
-        return all(step.value % step.multiple == 0 for step in self.flat() if isinstance(step, Step))
+        """Whether there are steps that matter, all whole numbers of vectors; addresses are looked at when it is launched."""
+        steps = [leaf for leaf in self.flat() if isinstance(leaf, Step) and leaf.element is not None]
+        return bool(steps) and all(step.value % step.multiple == 0 for step in steps)
 
     def forms(self) -> dict[bool, Call]:
         """The call for operands that allow vector loads, if their steps do, and the one for any other."""

@@ -16,8 +16,8 @@ __all__ = ["along", "dims", "is_wide", "offset"]
 _RANKS = (1, 3, 8)  # ranks that bodies are compiled for; others are filled up with extents of 1
 
 
-def dims(outer: Sequence[Dim], operands: int, element: ElementKind) -> tuple[tuple[Count, ...], list[tuple[Step, ...]]]:
-    """The extents, innermost first, and each operand's steps, as `offset` takes them."""
+def dims(outer: Sequence[Dim], operands: int, element: ElementKind | None) -> tuple[tuple[Count, ...], list[tuple[Step, ...]]]:
+    """The extents, innermost first, and each operand's steps, as `offset` takes them; `element` where vectors depend on them."""
     rank = next(rank for rank in _RANKS if rank >= len(outer))
     filled = [*reversed(outer), *[Dim(1, (0,) * operands)] * (rank - len(outer))]
     steps = [tuple(Step(dim.steps[operand], element) for dim in filled) for operand in range(operands)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,11 @@ class SoftmaxDescriptor(Descriptor):
         yield from rank_at_least("input_shape", self.input_shape, 1)
         yield from extents_not_negative(input_shape=self.input_shape)
         yield from axis_in_range("softmax_axis", self.softmax_axis, self.input_shape)
+
+    @property
+    def inner(self) -> int:
+        """How many elements lie between neighbours of the axis, in a contiguous tensor."""
+        return math.prod(self.input_shape[self.softmax_axis + 1 :])
 
     @property
     def extent(self) -> int:

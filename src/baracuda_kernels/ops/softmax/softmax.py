@@ -6,8 +6,8 @@ log-softmax   y = (x - max) - log sum exp(x - max)         dx = dy - exp(y) sum 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
@@ -31,6 +31,11 @@ def aten_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
     return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, False, batch_invariant=False)
 
 
+def triton_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
+    """Rows that lie within others are summed in strips, but a row of one element's width is summed like any other row."""
+    return replace(exact_order(descriptor), batch_invariant=descriptor.inner == 1)
+
+
 def aten_cuda_order(descriptor: SoftmaxDescriptor) -> PrecisionGuarantee:
     """PyTorch's blocks on CUDA depend on the problem alone, but on all of it."""
     accumulator = descriptor.element.accumulator
@@ -46,13 +51,20 @@ def kind_is_served(descriptor: Descriptor) -> Iterator[Reason]:
 def few_enough_for_aten(descriptor: Descriptor) -> Iterator[Reason]:
     """Along an outer axis PyTorch adds one element after the other in f32, and past this extent the error bound is not kept."""
     assert isinstance(descriptor, SoftmaxDescriptor)
-    inner = math.prod(descriptor.input_shape[descriptor.softmax_axis + 1 :])
-    if descriptor.element is ElementKind.F32 and inner > 1 and descriptor.extent > 4096:
+    if descriptor.element is ElementKind.F32 and descriptor.inner > 1 and descriptor.extent > 4096:
         yield Reason(ReasonCode.LIMIT, "extent", descriptor.extent, "at most 4096 along an axis that is not the innermost")
+
+
+def normal_in_f16(descriptor: Descriptor) -> Iterator[Reason]:
+    """On CUDA PyTorch rounds more than once, which shows below f16's normal range: in the results of very long rows."""
+    assert isinstance(descriptor, SoftmaxDescriptor)
+    if descriptor.element is ElementKind.F16 and descriptor.extent > 16384:
+        yield Reason(ReasonCode.LIMIT, "extent", descriptor.extent, "at most 16384 in f16")
 
 
 LIMITS: tuple[Limit, ...] = (rank_at_most("input_shape", 8), kind_is_served)
 ATEN_LIMITS = (*LIMITS, few_enough_for_aten)
+ATEN_CUDA_LIMITS = (*ATEN_LIMITS, normal_in_f16)
 
 
 class SoftmaxArgs(Args):
@@ -68,14 +80,15 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
     cases = SoftmaxCases(SoftmaxDescriptor)
     kernels = (
         Kernel("numba.softmax", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
-        Kernel("triton.softmax", BackendKind.TRITON, "triton:forward", exact_order, limits=LIMITS),
+        Kernel("triton.softmax", BackendKind.TRITON, "triton:forward", triton_order, limits=LIMITS),
+        Kernel("triton.softmax_by_rows", BackendKind.TRITON, "triton:forward_by_rows", exact_order, limits=LIMITS),
         Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
         Kernel(
             "aten.softmax_cuda",
             BackendKind.ATEN,
             "vendor:forward",
             aten_cuda_order,
-            limits=ATEN_LIMITS,
+            limits=ATEN_CUDA_LIMITS,
             layout=LayoutSku.CONTIGUOUS,
             on=DeviceKind.CUDA,
         ),
@@ -96,7 +109,8 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     cases = SoftmaxBackwardCases()
     kernels = (
         Kernel("numba.softmax_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS),
-        Kernel("triton.softmax_backward", BackendKind.TRITON, "triton:backward", exact_order, limits=LIMITS),
+        Kernel("triton.softmax_backward", BackendKind.TRITON, "triton:backward", triton_order, limits=LIMITS),
+        Kernel("triton.softmax_backward_by_rows", BackendKind.TRITON, "triton:backward_by_rows", exact_order, limits=LIMITS),
         Kernel(
             "aten.softmax_backward",
             BackendKind.ATEN,
@@ -110,7 +124,7 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
             BackendKind.ATEN,
             "vendor:backward",
             aten_cuda_order,
-            limits=ATEN_LIMITS,
+            limits=ATEN_CUDA_LIMITS,
             layout=LayoutSku.CONTIGUOUS,
             on=DeviceKind.CUDA,
         ),

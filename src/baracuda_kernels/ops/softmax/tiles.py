@@ -44,10 +44,10 @@ def rows_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) 
     return Tile(1, piece, 32 if size == 2 else 16, 2 * piece) if cols > 2 * piece else Tile(1, piece // 2, 16, piece // 2)
 
 
-def columns_tile(direction: str, problem: SoftmaxDescriptor, width: int, vectors: bool = True) -> Tile:
+def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> Tile:
     """Strips of 64 bytes: narrower ones waste the memory's bursts, wider ones leave less of a column to be held."""
     size = problem.element.size
-    cols = min(64 // size, power_of_two(width))
+    cols = 64 // size
     roomy = direction == "backward" and vectors and size < 8
     held = min(power_of_two(problem.extent), 256 if direction == "forward" else 1024 if roomy else 512)
     warps = min(16 if direction == "backward" else 8, max(1, held * cols * size // (32 * 32)))

@@ -295,31 +295,65 @@ def backward(problem: SoftmaxDescriptor, device: Device) -> Bind:
     return _kernel("backward", problem, device)
 
 
-def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device) -> Bind:
+def forward_by_rows(problem: SoftmaxDescriptor, device: Device) -> Bind:
+    return _kernel("forward", problem, device, by_rows=True)
+
+
+def backward_by_rows(problem: SoftmaxDescriptor, device: Device) -> Bind:
+    return _kernel("backward", problem, device, by_rows=True)
+
+
+def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device, by_rows: bool = False) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *calls(direction, problem, [layout.stride for layout in layouts if layout is not None]))
+        strides = [layout.stride for layout in layouts if layout is not None]
+        return launcher(device, *calls(direction, problem, strides, by_rows=by_rows))
 
     return bind
 
 
-def calls(direction: str, problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]], tile: Tile | None = None) -> list[Call]:
-    """What is launched for operands of these strides; `tile` is for trying others than the chosen one."""
+def calls(
+    direction: str, problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]], tile: Tile | None = None, by_rows: bool = False
+) -> list[Call]:
+    """What is launched for operands of these strides; `tile` is for trying others than the chosen one.
+
+    How many rows there are has no say in it: strides count even where an extent is 1. With `by_rows`, strides have no say either:
+    the same code runs for all of them.
+    """
     shape, axis = problem.input_shape, dim_of(problem.input_shape, strides, problem.softmax_axis)
     if 0 in shape:
         return []
     outer = collapse(shape, strides, [problem.softmax_axis])
-    beside = next((dim for dim in outer if is_contiguous(dim)), None)
-    if beside and beside.extent >= 8 and not is_contiguous(axis):
-        outer.remove(beside)
-        forms = [
-            _columns_call(direction, problem, axis, beside, outer, tile or columns_tile(direction, problem, beside.extent, vectors))
-            for vectors in (True, False)
-        ]
-    else:
-        forms = [
-            _rows_call(direction, problem, axis, outer, tile or rows_tile(direction, problem, vectors)) for vectors in (True, False)
-        ]
+    if by_rows:
+        return [_rows_call(direction, problem, axis, outer, tile or rows_tile(direction, problem, vectors=False), False)]
+    beside = None if is_contiguous(axis) else _side_by_side(problem, strides, outer)
+    forms = []
+    for vectors in (True, False):
+        if beside is None:
+            chosen = tile or rows_tile(direction, problem, vectors)
+            forms.append(_rows_call(direction, problem, axis, outer, chosen, is_contiguous(axis)))
+        else:
+            chosen = tile or columns_tile(direction, problem, vectors)
+            others = [dim for dim in outer if dim is not beside]
+            forms.append(_columns_call(direction, problem, axis, beside, others, chosen))
+    if not _whole_vectors(problem, strides):
+        return forms[1:]
     return [replace(forms[0], otherwise=forms[1])]
+
+
+def _side_by_side(problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]], outer: list[Dim]) -> Dim | None:
+    """The dim along which all operands move by one element, of whatever extent."""
+    found = next((dim for dim in outer if is_contiguous(dim)), None)
+    single = any(
+        extent == 1 and axis != problem.softmax_axis and all(stride[axis] == 1 for stride in strides)
+        for axis, extent in enumerate(problem.input_shape)
+    )
+    return Dim(1, (1,) * len(strides)) if found is None and single else found
+
+
+def _whole_vectors(problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]]) -> bool:
+    """Whether every stride but that of single elements is a whole number of vectors."""
+    multiple = VECTOR_BYTES // problem.element.size
+    return all(step % multiple == 0 or step == 1 for stride in strides for step in stride)
 
 
 def _constants(problem: SoftmaxDescriptor, tile: Tile, wide: bool) -> dict[str, Any]:
@@ -339,11 +373,10 @@ def _long_constants(problem: SoftmaxDescriptor, tile: Tile) -> dict[str, Any]:
     return {"HELD": tile.held, "THREADS": 32 * tile.warps, "VECTOR": VECTOR_BYTES // problem.element.size}
 
 
-def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: list[Dim], tile: Tile) -> Call:
+def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: list[Dim], tile: Tile, contiguous: bool) -> Call:
     element, operands = problem.element, len(axis.steps)
     rows = _count(outer)
-    extents, steps = dims(outer, operands, element)
-    contiguous = is_contiguous(axis)
+    extents, steps = dims(outer, operands, element if contiguous else None)
     return Call(
         (LONG_BODIES if tile.held else ROWS_BODIES)[direction],
         -(-rows // tile.rows),
