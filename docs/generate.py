@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import performance
+from generator import performance, picture
 from generator.families import block, families
 from generator.tables import between
 
@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 
 def main() -> None:
     for page, text in pages().items():
+        page.parent.mkdir(exist_ok=True)
         page.write_text(text, encoding="utf-8")
 
 
@@ -29,7 +30,8 @@ def pages() -> dict[Path, str]:
         DOCS / "bench.md": {"results": performance.long(runs)},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
-    return {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
+    pictures = {DOCS / "pictures" / f"{run['device']}.svg": picture.svg(run) for run in runs if "gpu" in run}
+    return pictures | {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
 
 
 def filled(page: Path, parts: dict[str, str]) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, HostRow, Row
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER
+from baracuda_kernels.core.sku import BackendKind
 
 USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX, LIGER)  # of any op; others are particular to one
 
@@ -108,7 +109,8 @@ def machine(record: dict[str, Any]) -> str:
 def recorded_peers(row: dict[str, Any]) -> dict[str, float]:
     """How many times faster a recorded row is than each peer; other kernels of the op are no peers."""
     ratios: dict[str, float] = row["times_faster_than"]
-    return {name: ratio for name, ratio in ratios.items() if not name.endswith(f".{row['op']}")}
+    ours = {backend.value for backend in BackendKind}
+    return {name: ratio for name, ratio in ratios.items() if name.partition(".")[0] not in ours}
 
 
 def markdown(record: dict[str, Any]) -> str:
