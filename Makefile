@@ -10,8 +10,8 @@ READY := .venv/installed
 demo: $(READY)  ## every op on this machine, checked against its reference and timed beside PyTorch
 	$(BIN)/baracuda-kernels demo
 
-test: lint  ## linters, types, tests
-	$(BIN)/python -m pytest -n auto
+test: lint  ## linters, types, tests; with SLOW=1 also those that take many minutes
+	$(BIN)/python -m pytest -n auto $(if $(SLOW),--slow)
 
 lint: $(READY)
 	$(BIN)/ruff check .

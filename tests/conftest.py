@@ -28,10 +28,15 @@ SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the generated tests run")
+    parser.addoption("--slow", action="store_true", help="also what takes many minutes")
     parser.addoption("--shard", metavar="K/N", help="only the K-th of every N tests, for several processes without xdist")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes many minutes: run with --slow"))
     if shard := config.getoption("--shard"):
         turn, every = map(int, shard.split("/"))
         items[:] = items[turn - 1 :: every]

@@ -8,6 +8,7 @@ One line of JSON per configuration; the exit status says whether all of them fit
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -135,13 +136,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.check.aot", description=__doc__)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="such as triton.softmax; by default all")
     parser.add_argument("--arch", action="append", choices=list(PROFILES), help="by default all")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th configuration, for a quick look")
     chosen = parser.parse_args(arguments)
     fits = True
     for arch in chosen.arch or PROFILES:
         for plan, kernel in triton_kernels():
             if chosen.kernels and kernel.name not in chosen.kernels:
                 continue
-            for call, vectors in configurations(plan, kernel, PROFILES[arch]):
+            for call, vectors in itertools.islice(configurations(plan, kernel, PROFILES[arch]), 0, None, chosen.every):
                 used = usage(kernel, call, arch, vectors)
                 complaints = list(used.complaints(kernel.shared_bytes))
                 fits = fits and not complaints
