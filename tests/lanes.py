@@ -37,6 +37,25 @@ def map_body(function: str, source: str, target: str, conversion: str) -> Any:
     return body, (tasks.words, tasks.words, simd.pointer_to(source), simd.pointer_to(target))
 
 
+def scale_body(element: str, streamed: str) -> Any:
+    """y = x · 1.1 in pairs of vectors."""
+    from baracuda_kernels.lang import simd, tasks
+
+    put_pair = simd.stream_pair if streamed == "streamed" else simd.store_pair
+
+    def body(words, counter, x, y):  # type: ignore[no-untyped-def]
+        for i in range(0, words[0], 2 * simd.LANES):
+            a, b = simd.load_pair(x, i)
+            put_pair(y, i, a * 1.1, b * 1.1)
+
+    return body, (tasks.words, tasks.words, simd.pointer_to(element), simd.pointer_to(element))
+
+
+def scaled(x: numpy.ndarray, y: numpy.ndarray, element: str, streamed: str) -> None:
+    words = as_words([x.size])
+    build(scale_body, 2, element, streamed)(addressof(words), None, x.ctypes.data, y.ctypes.data)
+
+
 def mapped(function: str, x: numpy.ndarray, source: str, target: str, dtype: Any, conversion: str = "processor") -> numpy.ndarray:
     y = numpy.zeros(x.shape, dtype)
     native = build(map_body, 2, function, source, target, conversion)

@@ -17,7 +17,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.lang import geometry, native
 
-from lanes import mapped
+from lanes import mapped, scaled
 
 
 def _ulps(result: numpy.ndarray, exact: numpy.ndarray, dtype: Any) -> numpy.ndarray:
@@ -115,6 +115,23 @@ def test_every_bf16_and_rounding_to_it() -> None:
     nan = numpy.isnan(x)
     assert numpy.array_equal(got[~nan].view(numpy.uint16), expected[~nan].view(numpy.uint16))
     assert numpy.isnan(got[nan].astype(numpy.float32)).all()
+
+
+@pytest.mark.parametrize("streamed", ["streamed", "plain"])
+@pytest.mark.parametrize("element", ["f32", "f64", "f16", "bf16"])
+def test_pairs_of_vectors(element: str, streamed: str) -> None:
+    """Every half, NaNs among them, times a number that makes each rounding matter."""
+    dtype = numpy.dtype({"f32": "f4", "f64": "f8", "f16": "f2", "bf16": ml_dtypes.bfloat16}[element])
+    words = numpy.arange(65536, dtype=numpy.uint16)
+    x = words.view(dtype) if dtype.itemsize == 2 else words.astype(dtype)
+    room = numpy.empty(x.nbytes + 64, numpy.uint8)
+    start = -room.ctypes.data % 64
+    y = room[start : start + x.nbytes].view(dtype)
+    scaled(x, y, element, streamed)
+    wide = numpy.float64 if element == "f64" else numpy.float32
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        expected = (x.astype(wide) * wide(1.1)).astype(dtype)
+    assert numpy.array_equal(y.astype(wide), expected.astype(wide), equal_nan=True)
 
 
 def test_collapse_keeps_every_offset(chance: Any) -> None:

@@ -251,6 +251,17 @@ def test_the_backward_reads_rms_as_it_was_saved(rng: numpy.random.Generator) -> 
     assert errors[torch.float32] < errors[torch.bfloat16]
 
 
+@pytest.mark.parametrize("pattern", [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0x7FC00000])
+def test_any_nan_as_rms_makes_a_row_of_nan(pattern: int) -> None:
+    """Also one that rounding to bf16 would carry over into a zero or an infinity."""
+    x = torch.ones((2, 77), dtype=torch.bfloat16)
+    rms = torch.tensor([[pattern], [0x3F800000]], dtype=torch.uint32).view(torch.float32)
+    dx = torch.empty_like(x)
+    plan = RMSNormBackwardPlan.select(CPU, RMSNormBackwardDescriptor((2, 77), 2, False, BF16, F32))
+    plan.run(CPU, NONE, RMSNormBackwardArgs(dy=x, x=x, rms=rms, dx=dx))
+    assert dx[0].isnan().all() and (dx[1] == 0.0).all()
+
+
 @pytest.mark.parametrize("shape", [(4096, 2048), (4099, 2001)])
 def test_large_results_that_go_past_the_cache(shape: tuple[int, int], rng: numpy.random.Generator) -> None:
     """Streaming stores, where alignment allows them and where it does not, beside the same rows a few at a time."""

@@ -9,7 +9,7 @@ import platform
 
 from llvmlite import ir
 
-__all__ = ["force_integer_f16", "narrow", "uses_integer_f16", "widen"]
+__all__ = ["force_integer_f16", "in_turn", "join_bf16", "narrow", "split_bf16", "uses_integer_f16", "widen"]
 
 _forced = False
 
@@ -99,9 +99,31 @@ def _narrow_bf16(like: _Like, value: ir.Value) -> ir.Value:
     builder = like.builder
     pattern = like.cast(value, ir.IntType(32))
     quiet = builder.or_(pattern, like.constant(0x400000))
-    rounded = like.add(builder.add(pattern, like.mask(like.lshr(pattern, 16), 1)), 0x7FFF)
-    chosen = builder.select(builder.fcmp_unordered("uno", value, value), quiet, rounded)
+    chosen = builder.select(builder.fcmp_unordered("uno", value, value), quiet, _round_bf16(like, pattern))
     return builder.trunc(like.lshr(chosen, 16), like.integer(16))
+
+
+def _round_bf16(like: _Like, pattern: ir.Value) -> ir.Value:
+    """The upper 16 bits to nearest even, whatever is left in the lower ones."""
+    return like.add(like.builder.add(pattern, like.mask(like.lshr(pattern, 16), 1)), 0x7FFF)
+
+
+def in_turn(element: str) -> bool:
+    """Whether elements side by side go to the two vectors of a pair in turn: a register of bf16 so comes apart without a shuffle."""
+    return element == "bf16"
+
+
+def split_bf16(builder: ir.IRBuilder, words: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Two bf16 in each word to f32: those in the lower bits, which come first in memory, and those in the upper."""
+    like = _Like(builder, words)
+    return like.cast(like.shl(words, 16), ir.FloatType()), like.cast(like.mask(words, 0xFFFF0000), ir.FloatType())
+
+
+def join_bf16(builder: ir.IRBuilder, low: ir.Value, high: ir.Value) -> ir.Value:
+    """The inverse, to nearest even. A NaN must stem from halves: then its lower bits are zero, and rounding leaves it alone."""
+    like = _Like(builder, low)
+    low, high = (_round_bf16(like, like.cast(value, ir.IntType(32))) for value in (low, high))
+    return builder.or_(like.lshr(low, 16), like.mask(high, 0xFFFF0000))
 
 
 # Subnormals of f16 are multiples of 2^-24. Beside 0.5, whose last f32 bit is 2^-24, they become a plain integer mantissa: the

@@ -29,9 +29,10 @@ from baracuda_kernels.lang.canonical import BLOCK, LANES
 
 __all__ = [
     "Access", "BLOCK", "CONTIGUOUS", "LANES", "Lanes", "ON_X86", "STRIDED", "as_float", "bits", "extract", "first_lanes",
-    "float64", "fma", "inline", "int64", "largest", "load", "load_one", "load_part", "load_strided",
-    "load_strided_part", "maximum", "pointer_to", "prefetch", "splat", "spread", "store", "store_one", "store_part",
-    "store_strided", "store_strided_part", "stream_store", "to_f32", "to_f64", "tree_sum", "where", "widened",
+    "float64", "fma", "inline", "int64", "largest", "load", "load_one", "load_pair", "load_part", "load_strided",
+    "load_strided_part", "maximum", "pointer_to", "prefetch", "prefetch_pair", "splat", "spread", "store", "store_one", "store_pair",
+    "store_part", "store_strided", "store_strided_part", "stream_pair", "stream_store", "to_f32", "to_f64", "tree_sum",
+    "where", "widened",
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
@@ -340,14 +341,28 @@ def load_part(typingctx, pointer, offset, step, count):
     return Lanes(_register_type(storage))(pointer, types.int64, types.int64, types.int64), codegen
 
 
+def _put(builder, storage, memory, value, past_caches):
+    raw = _narrow(builder, storage, value)
+    if not past_caches:
+        builder.store(raw, memory.address, align=memory.align)
+        return
+    if isinstance(storage, Half) and ON_X86:
+        # Hidden from LLVM, which would merge the narrowing into an ordinary store.
+        raw = builder.asm(ir.FunctionType(raw.type, [raw.type]), "", "=x,0", [raw], side_effect=False)
+    _mark_streamed(builder, builder.store(raw, memory.address, align=min(64, LANES * memory.align)))
+
+
+def _mark_streamed(builder, stored):
+    stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+
+
 @intrinsic
 def store(typingctx, pointer, offset, step, value):
     """Sixteen elements side by side."""
-    storage = pointer.dtype
 
     def codegen(context, builder, signature, args):
-        memory = _memory(context, builder, args[0], args[1], storage)
-        builder.store(_narrow(builder, storage, args[3]), memory.address, align=memory.align)
+        memory = _memory(context, builder, args[0], args[1], pointer.dtype)
+        _put(builder, pointer.dtype, memory, args[3], past_caches=False)
 
     return types.void(pointer, types.int64, types.int64, value), codegen
 
@@ -355,18 +370,65 @@ def store(typingctx, pointer, offset, step, value):
 @intrinsic
 def stream_store(typingctx, pointer, offset, step, value):
     """A store past the caches, for large outputs; the address must be aligned as `tasks.is_aligned` says."""
-    storage = pointer.dtype
 
     def codegen(context, builder, signature, args):
-        memory = _memory(context, builder, args[0], args[1], storage)
-        raw = _narrow(builder, storage, args[3])
-        if isinstance(storage, Half) and ON_X86:
-            # Hidden from LLVM, which would merge the narrowing into an ordinary store.
-            raw = builder.asm(ir.FunctionType(raw.type, [raw.type]), "", "=x,0", [raw], side_effect=False)
-        stored = builder.store(raw, memory.address, align=min(64, LANES * memory.align))
-        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+        memory = _memory(context, builder, args[0], args[1], pointer.dtype)
+        _put(builder, pointer.dtype, memory, args[3], past_caches=True)
 
     return types.void(pointer, types.int64, types.int64, value), codegen
+
+
+# A pair is 2 * LANES elements side by side in two vectors: the first half and the second, unless `halves.in_turn`.
+
+
+def _line_of_words(builder, pointer, offset):
+    return builder.bitcast(builder.gep(pointer, [offset]), _vector(I32).as_pointer())
+
+
+def _halves_of_pair(context, builder, args, storage):
+    second = builder.add(args[1], ir.Constant(args[1].type, LANES))
+    return [_memory(context, builder, args[0], offset, storage) for offset in (args[1], second)]
+
+
+@intrinsic
+def load_pair(typingctx, pointer, offset):
+    """A pair, as a tuple."""
+    storage = pointer.dtype
+    kind = types.UniTuple(Lanes(_register_type(storage)), 2)
+
+    def codegen(context, builder, signature, args):
+        if halves.in_turn(storage.name):
+            vectors = halves.split_bf16(builder, builder.load(_line_of_words(builder, args[0], args[1]), align=2))
+        else:
+            memories = _halves_of_pair(context, builder, args, storage)
+            vectors = [_widen(builder, storage, builder.load(memory.address, align=memory.align)) for memory in memories]
+        return context.make_tuple(builder, kind, vectors)
+
+    return kind(pointer, types.int64), codegen
+
+
+def _pair_store(past_caches: bool):
+    @intrinsic
+    def store_pair(typingctx, pointer, offset, first, second):
+        """The vectors of a pair; a NaN in them must stem from halves: see `halves.join_bf16`."""
+        storage = pointer.dtype
+
+        def codegen(context, builder, signature, args):
+            if halves.in_turn(storage.name):
+                line = _line_of_words(builder, args[0], args[1])
+                stored = builder.store(halves.join_bf16(builder, args[2], args[3]), line, align=64 if past_caches else 2)
+                if past_caches:
+                    _mark_streamed(builder, stored)
+            else:
+                for memory, value in zip(_halves_of_pair(context, builder, args, storage), args[2:], strict=True):
+                    _put(builder, storage, memory, value, past_caches)
+
+        return types.void(pointer, types.int64, first, second), codegen
+
+    return store_pair
+
+
+store_pair, stream_pair = _pair_store(past_caches=False), _pair_store(past_caches=True)
 
 
 @intrinsic
@@ -384,17 +446,26 @@ def store_part(typingctx, pointer, offset, step, value, count):
     return types.void(pointer, types.int64, types.int64, value, types.int64), codegen
 
 
-@intrinsic
-def prefetch(typingctx, pointer, offset):
-    """Asks for the cache line of an element that will be read soon; any address will do."""
+def _prefetching(elements: int):
+    @intrinsic
+    def prefetch(typingctx, pointer, offset):
+        """Asks for the cache lines of elements that will be read soon; any address will do."""
 
-    def codegen(context, builder, signature, args):
-        address = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(8).as_pointer())
-        function = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), I32, I32, I32])
-        ask = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=function)
-        builder.call(ask, [address, *(ir.Constant(I32, number) for number in (0, 3, 1))])  # read, keep close, data
+        def codegen(context, builder, signature, args):
+            byte = ir.IntType(8)
+            first = builder.bitcast(builder.gep(args[0], [args[1]]), byte.as_pointer())
+            function = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), I32, I32, I32])
+            ask = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=function)
+            for at in range(0, elements * context.get_abi_sizeof(context.get_data_type(pointer.dtype)), 64):
+                address = builder.gep(first, [ir.Constant(I64, at)])
+                builder.call(ask, [address, *(ir.Constant(I32, number) for number in (0, 3, 1))])  # read, keep close, data
 
-    return types.void(pointer, types.int64), codegen
+        return types.void(pointer, types.int64), codegen
+
+    return prefetch
+
+
+prefetch, prefetch_pair = _prefetching(1), _prefetching(2 * LANES)
 
 
 @intrinsic

@@ -12,6 +12,7 @@ from typing import Any
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_words
+from baracuda_kernels.lang.halves import in_turn
 from baracuda_kernels.lang.native import build
 from baracuda_kernels.ops.attention.rope.descriptor import RopeStyle
 from baracuda_kernels.ops.attention.rope.frequencies import quarter_turns
@@ -23,7 +24,7 @@ TASKS, PER_TASK, ITEMS, POSITIONS, PER_BLOCK, BLOCKS, HEADS, PER_GROUP, GROUPS, 
 FREQUENCIES, FREQUENCY_PITCH, POSITION_STEPS, BATCH_STEPS, HEADS_AT = 14, 15, 16, 19, 22
 
 ROOM = 2048  # cosines on a task's stack, and as many sines
-STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
+STREAM_BYTES = 16 << 20  # operands beyond this are out of the caches, or soon will be, when the next reader comes
 MOST_TASKS = 64  # wanted before heads share a block's cosines
 GROUP_BYTES = 128 * 1024  # of a group of heads that has cosines of its own
 
@@ -34,89 +35,75 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
     from baracuda_kernels.ops.attention.rope import sincos
 
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
+    load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
     cos_sin = sincos.cos_sin_f64 if element == "f64" else sincos.cos_sin_f32
-    interleaved, room, float64 = style == "interleaved", ROOM, simd.float64
-    widest = ROOM // 2 if interleaved else ROOM  # pairs in one table
-    two_vectors = element in ("f16", "bf16")  # make a cache line, and are stored one after the other
-    line = 2 * LANES if two_vectors else LANES
+    interleaved, dealt, widest, float64 = style == "interleaved", in_turn(element), ROOM, simd.float64
+    room = ROOM + LANES  # the last pairs are read as a whole vector
 
     @inline
     def fill(words, frequencies, position, first, pairs, sign, cosines, sines, place):
-        """The table of one position: per pair once for halves, and for neighbours once for each, the first's sine negated."""
+        """The table of one position."""
         i = 0
         while i < pairs:
             high, low = load(frequencies, first + i, 1), load(frequencies, words[FREQUENCY_PITCH] + first + i, 1)
             c, s = cos_sin(position, high, low)
-            s = s * sign
-            if interleaved:
-                minus = s * -1.0
-                simd.store(cosines, place + 2 * i, 1, sincos.interleave_low(c, c))
-                simd.store(cosines, place + 2 * i + LANES, 1, sincos.interleave_high(c, c))
-                simd.store(sines, place + 2 * i, 1, sincos.interleave_low(minus, s))
-                simd.store(sines, place + 2 * i + LANES, 1, sincos.interleave_high(minus, s))
-            else:
-                simd.store(cosines, place + i, 1, c)
-                simd.store(sines, place + i, 1, s)
+            simd.store(cosines, place + i, 1, c)
+            simd.store(sines, place + i, 1, s * sign)
             i += LANES
 
-    def neighbours(put):
-        @inline
-        def turn(x, at_x, cosines, sines, place):
-            v = load(x, at_x, 1)
-            return simd.fma(v, load(cosines, place, 1), sincos.swap_neighbours(v) * load(sines, place, 1))
+    @inline
+    def turn(a, b, c, s):
+        return simd.fma(a, c, b * s * -1.0), simd.fma(b, c, a * s)
 
+    def neighbours(put_pair):
         @inline
         def rotate(x, at_x, y, at_y, half, pairs, cosines, sines, place, ahead):
-            count = 2 * pairs
             i = 0
-            while i + line <= count:
-                simd.prefetch(x, at_x + i + ahead)
-                put(y, at_y + i, 1, turn(x, at_x + i, cosines, sines, place + i))
-                if two_vectors:
-                    put(y, at_y + i + LANES, 1, turn(x, at_x + i + LANES, cosines, sines, place + i + LANES))
-                i += line
-            while i < count:
-                rest = min(LANES, count - i)
-                v = load_part(x, at_x + i, 1, rest)
-                turned = sincos.swap_neighbours(v) * load(sines, place + i, 1)
-                simd.store_part(y, at_y + i, 1, simd.fma(v, load(cosines, place + i, 1), turned), rest)
+            while i + LANES <= pairs:
+                prefetch_pair(x, at_x + 2 * i + ahead)
+                a, b = load_pair(x, at_x + 2 * i)
+                if not dealt:
+                    a, b = sincos.evens(a, b), sincos.odds(a, b)
+                a, b = turn(a, b, load(cosines, place + i, 1), load(sines, place + i, 1))
+                if not dealt:
+                    a, b = sincos.interleave_low(a, b), sincos.interleave_high(a, b)
+                put_pair(y, at_y + 2 * i, a, b)
                 i += LANES
+            while i < pairs:
+                rest = min(LANES, 2 * (pairs - i))
+                v, c, s = load_part(x, at_x + 2 * i, 1, rest), load(cosines, place + i, 1), load(sines, place + i, 1)
+                turned = sincos.swap_neighbours(v) * sincos.interleave_low(s * -1.0, s)
+                simd.store_part(y, at_y + 2 * i, 1, simd.fma(v, sincos.interleave_low(c, c), turned), rest)
+                i += LANES // 2
 
         return rotate
 
-    def halves(put):
+    def halves(put_pair):
         @inline
         def rotate(x, at_x, y, at_y, half, pairs, cosines, sines, place, ahead):
             i = 0
-            while i + line <= pairs:
-                simd.prefetch(x, at_x + i + ahead)
-                simd.prefetch(x, at_x + half + i + ahead)
-                a, b = load(x, at_x + i, 1), load(x, at_x + half + i, 1)
-                c, s = load(cosines, place + i, 1), load(sines, place + i, 1)
-                if two_vectors:
-                    j = i + LANES
-                    d, e = load(x, at_x + j, 1), load(x, at_x + half + j, 1)
-                    f, t = load(cosines, place + j, 1), load(sines, place + j, 1)
-                    put(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0))
-                    put(y, at_y + j, 1, simd.fma(d, f, e * t * -1.0))
-                    put(y, at_y + half + i, 1, simd.fma(b, c, a * s))
-                    put(y, at_y + half + j, 1, simd.fma(e, f, d * t))
-                else:
-                    put(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0))
-                    put(y, at_y + half + i, 1, simd.fma(b, c, a * s))
-                i += line
+            while i + 2 * LANES <= pairs:
+                prefetch_pair(x, at_x + i + ahead)
+                prefetch_pair(x, at_x + half + i + ahead)
+                a, d = load_pair(x, at_x + i)
+                b, e = load_pair(x, at_x + half + i)
+                a, b = turn(a, b, load(cosines, place + i, 1), load(sines, place + i, 1))
+                d, e = turn(d, e, load(cosines, place + i + LANES, 1), load(sines, place + i + LANES, 1))
+                put_pair(y, at_y + i, a, d)
+                put_pair(y, at_y + half + i, b, e)
+                i += 2 * LANES
             while i < pairs:
                 rest = min(LANES, pairs - i)
                 a, b = load_part(x, at_x + i, 1, rest), load_part(x, at_x + half + i, 1, rest)
-                c, s = load(cosines, place + i, 1), load(sines, place + i, 1)
-                simd.store_part(y, at_y + i, 1, simd.fma(a, c, b * s * -1.0), rest)
-                simd.store_part(y, at_y + half + i, 1, simd.fma(b, c, a * s), rest)
+                a, b = turn(a, b, load(cosines, place + i, 1), load(sines, place + i, 1))
+                simd.store_part(y, at_y + i, 1, a, rest)
+                simd.store_part(y, at_y + half + i, 1, b, rest)
                 i += LANES
 
         return rotate
 
     rotation = neighbours if interleaved else halves
-    rotate, rotate_stream = rotation(simd.store), rotation(simd.stream_store)
+    rotate, rotate_stream = rotation(simd.store_pair), rotation(simd.stream_pair)
 
     @inline
     def rotate_run(x, at_x, y, at_y, words, first, pairs, count, cosines, sines, pitch, ahead, stream):
@@ -148,7 +135,7 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
                 base_p = batch * words[BATCH_STEPS + 2] + start * words[POSITION_STEPS + 2]
                 for first in range(0, words[PAIRS], widest):
                     pairs = min(widest, words[PAIRS] - first)
-                    pitch = (pairs + LANES - 1) // LANES * LANES * (2 if interleaved else 1)
+                    pitch = (pairs + LANES - 1) // LANES * LANES
                     for i in range(count):
                         position = positions[base_p + i * words[POSITION_STEPS + 2]] if words[GIVEN] else start + i
                         fill(words, frequencies, float64(position), first, pairs, sign, cosines, sines, i * pitch)
@@ -203,8 +190,7 @@ def _words(problem: Any, sign: int, x: Any, positions: Any, y: Any) -> tuple[Any
     head_count, batches = math.prod(shape[heads_first:heads_last]), shape[0] if of_each_batch else 1
 
     padded = -(-half // LANES) * LANES
-    entries = 2 * padded if problem.style is RopeStyle.INTERLEAVED else padded
-    per_block = min(problem.seq_len, max(1, ROOM // entries))
+    per_block = min(problem.seq_len, max(1, ROOM // padded))
     blocks = -(-problem.seq_len // per_block)
     per_group = _heads_per_group(head_count, batches * blocks, 2 * per_block * problem.head_dim * size)
     groups = -(-head_count // per_group)
@@ -215,7 +201,7 @@ def _words(problem: Any, sign: int, x: Any, positions: Any, y: Any) -> tuple[Any
     position_steps = (x.stride[2], y.stride[2], given[-1])
     batch_steps = (x.stride[0], y.stride[0], given[0])
     stream = work > STREAM_BYTES and _keeps_alignment(problem, size, heads, y)
-    high, low = quarter_turns(problem.base, problem.rotated)
+    high, low = (_as_loaded(problem, part) for part in quarter_turns(problem.base, problem.rotated))
     tail, spare = dim_words(heads), [0] * (padded - half)
     head = [count, per_task, items, problem.seq_len, per_block, blocks, head_count, per_group, groups, half, problem.head_dim]
     head += [positions is not None, stream, sign, HEADS_AT + len(tail), padded, *position_steps, *batch_steps]
@@ -232,6 +218,15 @@ def _keeps_alignment(problem: Any, size: int, heads: Sequence[Dim], y: Any) -> b
     """Whether every vector that is stored begins at a whole cache line if y does."""
     half = problem.rotated // 2 if problem.style is RopeStyle.HALF else 0
     return all(step * size % 64 == 0 for step in (half, y.stride[0], y.stride[2], *(dim.steps[1] for dim in heads)))
+
+
+def _as_loaded(problem: Any, frequencies: Sequence[float]) -> Sequence[float]:
+    """The frequencies in the order in which a pair of vectors holds the features."""
+    if problem.style is not RopeStyle.HALF or not in_turn(problem.element.value):
+        return frequencies
+    whole = len(frequencies) // (2 * LANES) * 2 * LANES
+    blocks = [frequencies[i : i + 2 * LANES] for i in range(0, whole, 2 * LANES)]
+    return [*(turns for block in blocks for turns in (*block[::2], *block[1::2])), *frequencies[whole:]]
 
 
 def _bits(number: float) -> int:

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.lang.simd import Lanes, bits, fma, inline, where
 
-__all__ = ["cos_sin_f32", "cos_sin_f64", "interleave_high", "interleave_low", "move", "swap_neighbours"]
+__all__ = ["cos_sin_f32", "cos_sin_f64", "evens", "interleave_high", "interleave_low", "move", "odds", "swap_neighbours"]
 
 _I32 = ir.IntType(32)
 
@@ -33,6 +33,7 @@ def _shuffle(order):
 
 _zipped = [lane + half * LANES for lane in range(LANES) for half in (0, 1)]
 interleave_low, interleave_high = _shuffle(_zipped[:LANES]), _shuffle(_zipped[LANES:])
+evens, odds = (_shuffle([*range(first, 2 * LANES, 2)]) for first in (0, 1))
 _neighbours = _shuffle([lane ^ 1 for lane in range(LANES)])
 
 

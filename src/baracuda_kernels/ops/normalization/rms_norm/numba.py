@@ -12,6 +12,7 @@ from typing import Any
 
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.canonical import BLOCK, LANES
+from baracuda_kernels.lang.halves import in_turn
 from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
 from baracuda_kernels.ops.normalization.rms_norm.words import (
@@ -35,6 +36,7 @@ from baracuda_kernels.ops.normalization.rms_norm.words import (
 
 __all__ = ["backward", "forward"]
 
+PAIR = 2 * LANES  # elements that are written at a time
 RUN = 512  # elements summed in f32 before f64 takes over: few, since the roundings of equal numbers all go one way
 NARROW = 8  # rows shorter than this are computed in f64: with so few elements the two terms of dx cancel
 COLUMNS = 1024  # of dgamma, summed by one task
@@ -88,6 +90,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
     float64 = simd.float64
     scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
     fetch, scatter = _stage()
+    load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
     room = LANES if contiguous else BLOCK + LANES
 
     def summation(widen):
@@ -131,27 +134,31 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
     row_squares = row_summation(summation(inline(lambda v: v)))
     row_squares_in_f64 = row_summation(summation(simd.to_f64))
 
-    def writer(put):
+    def writer(put_pair):
         @inline
         def write(x, at_x, g, at_g, y, at_y, count, inverse, ahead):
             i = 0
-            while i + LANES <= count:
-                v = load(x, at_x + i, 1) * inverse
+            while i + PAIR <= count:
+                v, w = load_pair(x, at_x + i)
+                v, w = v * inverse, w * inverse
                 if scaled:
-                    v = v * load(g, at_g + i, 1)
-                put(y, at_y + i, 1, v)
+                    f, h = load_pair(g, at_g + i)
+                    v, w = v * f, w * h
+                put_pair(y, at_y + i, v, w)
                 if contiguous:
-                    simd.prefetch(x, at_x + i + ahead)
-                i += LANES
-            if i < count:
-                v = load_part(x, at_x + i, 1, count - i) * inverse
+                    prefetch_pair(x, at_x + i + ahead)
+                i += PAIR
+            while i < count:
+                rest = min(LANES, count - i)
+                v = load_part(x, at_x + i, 1, rest) * inverse
                 if scaled:
-                    v = v * load_part(g, at_g + i, 1, count - i)
-                simd.store_part(y, at_y + i, 1, v, count - i)
+                    v = v * load_part(g, at_g + i, 1, rest)
+                simd.store_part(y, at_y + i, 1, v, rest)
+                i += LANES
 
         return write
 
-    write, write_stream = writer(simd.store), writer(simd.stream_store)
+    write, write_stream = writer(simd.store_pair), writer(simd.stream_pair)
 
     @inline
     def write_row(x, at_x, g, y, at_y, words, inverse, ahead, tile_x, tile_g, here, stream):
@@ -211,6 +218,8 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
     sums = real if element in ("f16", "bf16") else float64  # what partial sums are kept in: see `groups`
     to_sums = inline(lambda v: v) if sums == real else simd.to_f64
     fetch, scatter = _stage()
+    load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
+    dealt = contiguous and in_turn(element)  # how a pair of partial sums lies
     room, nothing = LANES if contiguous else BLOCK + LANES, sums(0)
 
     @inline
@@ -254,34 +263,38 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
             rest = u * (root - v) * (root + v) if count == 1 else u * (root * root * count) - v * total
             simd.store_one(dx, at_dx + i, rest / (root * root * root * count))
 
-    def writer(put):
+    def writer(put_pair):
         @inline
         def write(dy, at_dy, x, at_x, g, at_g, dx, at_dx, partials, share, count, inverse, factor, ahead_dy, ahead_x):
             """dx of a block, and its share of dgamma."""
             i = 0
-            while i + LANES <= count:
-                u, v = load(dy, at_dy + i, 1), load(x, at_x + i, 1)
+            while i + PAIR <= count:
+                t, u = load_pair(dy, at_dy + i)
+                v, w = load_pair(x, at_x + i)
                 if scaled:
-                    acc = load(partials, share + i, 1)
-                    simd.store(partials, share + i, 1, acc + to_sums(u * (v * inverse)))
-                    u = u * load(g, at_g + i, 1)
-                put(dx, at_dx + i, 1, simd.fma(v, factor, u * inverse))
+                    p, q = load_pair(partials, share + i)
+                    p, q = p + to_sums(t * (v * inverse)), q + to_sums(u * (w * inverse))
+                    simd.store_pair(partials, share + i, p, q)
+                    f, h = load_pair(g, at_g + i)
+                    t, u = t * f, u * h
+                put_pair(dx, at_dx + i, simd.fma(v, factor, t * inverse), simd.fma(w, factor, u * inverse))
                 if contiguous:
-                    simd.prefetch(dy, at_dy + i + ahead_dy)
-                    simd.prefetch(x, at_x + i + ahead_x)
-                i += LANES
-            rest = count - i
-            if rest > 0:
+                    prefetch_pair(dy, at_dy + i + ahead_dy)
+                    prefetch_pair(x, at_x + i + ahead_x)
+                i += PAIR
+            while i < count:
+                rest = min(LANES, count - i)
                 u, v = load_part(dy, at_dy + i, 1, rest), load_part(x, at_x + i, 1, rest)
                 if scaled:
                     acc = load(partials, share + i, 1)
                     simd.store(partials, share + i, 1, acc + to_sums(u * (v * inverse)))
                     u = u * load_part(g, at_g + i, 1, rest)
                 simd.store_part(dx, at_dx + i, 1, simd.fma(v, factor, u * inverse), rest)
+                i += LANES
 
         return write
 
-    write, write_stream = writer(simd.store), writer(simd.stream_store)
+    write, write_stream = writer(simd.store_pair), writer(simd.stream_pair)
 
     @inline
     def fetch_block(dy, at_dy, x, at_x, g, words, first, count, tile_dy, tile_x, tile_g, here):
@@ -331,8 +344,11 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
             acc = simd.to_f64(simd.spread(nothing))
             for group in range(words[GROUPS]):
                 acc = acc + simd.to_f64(load(partials, group * words[PITCH] + i, 1))
+            block = i // PAIR * PAIR
+            whole = block + PAIR <= words[EXTENT]
             for lane in range(min(LANES, first + count - i)):
-                simd.store_one(dgamma, (i + lane) * words[STEP_DGAMMA], simd.extract(acc, lane))
+                column = block + 2 * lane + (i - block) // LANES if dealt and whole else i + lane
+                simd.store_one(dgamma, column * words[STEP_DGAMMA], simd.extract(acc, lane))
 
     def body(words, counter, dy, x, g, rms, dx, dgamma, partials):
         extent = words[EXTENT]
@@ -349,6 +365,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
             tasks.locate(words, ROWS_AT, 4, row, following)
             while row < end:
                 at_dy, at_x, at_dx, root = following[0], following[1], following[2], float64(simd.load_one(rms, following[3]))
+                root = math.nan if math.isnan(root) else root  # `store_pair` takes a NaN only if its lower bits are zero
                 row += 1
                 tasks.locate(words, ROWS_AT, 4, row, following)
                 if contiguous:
