@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -18,6 +18,12 @@ CORNERS = (
     (1, 2, 2, 9000, None), (2, 1, 2, 8300, 8200), (1, 40, 300, 64, None),
 )  # fmt: skip
 SHOWCASE = ((1, 32, 2048, 128), (64, 32, 1, 128))
+CUDA_SHOWCASE = ((4, 32, 8192, 128), (8, 16, 4096, 64), (64, 32, 1, 128))
+# Many heads and few, long and short sequences, wide and narrow rows, tails to copy.
+TILES = (
+    (4, 32, 8192, 128, None), (8, 16, 4096, 64, None), (64, 32, 1, 128, None), (1, 32, 2048, 96, None), (1, 1, 8192, 128, None),
+    (1, 8, 512, 256, 64), (16, 32, 4, 80, None), (1, 2, 3, 6, 2), (1, 1, 70000, 2, None), (2, 3, 64, 9000, None), (2, 1, 2, 8300, 8200),
+)  # fmt: skip
 FAR = (0, 1, -1, 5, -77, 4095, 131071, 1 << 20, -(1 << 20), (1 << 20) - 1, (1 << 40) + 12345)
 
 
@@ -28,6 +34,11 @@ class RopeCases(Cases[RopeDescriptor]):
             for style in RopeStyle:
                 yield self.descriptor(batch, heads, positions, width, base, element, style, rotary)
 
+    def tiles(self, element: ElementKind) -> Iterator[RopeDescriptor]:
+        for batch, heads, positions, width, rotary in TILES:
+            for style in RopeStyle:
+                yield self.descriptor(batch, heads, positions, width, 10000.0, element, style, rotary)
+
     def draw(self, random: Random, element: ElementKind) -> RopeDescriptor:
         batch, heads, positions = (random.choice((0, 1, 1, 2, 3, 5, 17)) for _ in range(3))
         width = 2 * random.choice((1, 2, 3, 8, 9, 16, 33))
@@ -36,7 +47,13 @@ class RopeCases(Cases[RopeDescriptor]):
         return self.descriptor(batch, heads, positions, width, base, element, random.choice(list(RopeStyle)), rotary)
 
     def showcase(self) -> Iterator[RopeDescriptor]:
-        for extents in SHOWCASE:
+        return self._telling(SHOWCASE)
+
+    def cuda_showcase(self) -> Iterator[RopeDescriptor]:
+        return self._telling(CUDA_SHOWCASE)
+
+    def _telling(self, shapes: Sequence[tuple[int, int, int, int]]) -> Iterator[RopeDescriptor]:
+        for extents in shapes:
             for style in RopeStyle:
                 for element in (ElementKind.F32, ElementKind.BF16):
                     yield self.descriptor(*extents, 10000.0, element, style)

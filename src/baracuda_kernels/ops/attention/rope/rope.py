@@ -37,7 +37,10 @@ class RopePlan(Plan[RopeDescriptor, RopeArgs]):
     category, op = OpCategory.ATTENTION, AttentionKind.ROPE
     reference = staticmethod(reference.rope)
     cases = RopeCases(RopeDescriptor)
-    kernels = (Kernel("numba.rope", BackendKind.NUMBA, "numba:forward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),)
+    kernels = (
+        Kernel("numba.rope", BackendKind.NUMBA, "numba:forward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+        Kernel("triton.rope", BackendKind.TRITON, "triton:forward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+    )
 
 
 class RopeBackwardArgs(Args):
@@ -52,4 +55,7 @@ class RopeBackwardPlan(Plan[RopeBackwardDescriptor, RopeBackwardArgs]):
     category, op = OpCategory.ATTENTION, AttentionKind.ROPE
     reference = staticmethod(reference.rope_backward)
     cases = RopeCases(RopeBackwardDescriptor)
-    kernels = (Kernel("numba.rope_backward", BackendKind.NUMBA, "numba:backward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),)
+    kernels = (
+        Kernel("numba.rope_backward", BackendKind.NUMBA, "numba:backward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+        Kernel("triton.rope_backward", BackendKind.TRITON, "triton:backward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+    )
