@@ -52,11 +52,10 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
                     yield self.descriptor(kind, shape, axis, element)
 
     def cuda_showcase(self) -> Iterator[SoftmaxDescriptor]:
-        for kind in KINDS:
-            for element in (ElementKind.BF16, ElementKind.F32):
-                for shape, axis in CUDA_SHOWCASE:
-                    rows = shape[0] // 2 if element is ElementKind.F32 else shape[0]  # the same number of bytes
-                    yield self.descriptor(kind, (rows, *shape[1:]), axis, element)
+        for shape, axis in CUDA_SHOWCASE:
+            yield self.descriptor(SoftmaxKind.SOFTMAX, shape, axis, ElementKind.BF16)
+        yield self.descriptor(SoftmaxKind.SOFTMAX, (16384, 4096), 1, ElementKind.F32)
+        yield self.descriptor(SoftmaxKind.LOG_SOFTMAX, *CUDA_SHOWCASE[0], ElementKind.BF16)
 
     def from_options(self, options: dict[str, Any]) -> SoftmaxDescriptor:
         if "input_shape" in options:

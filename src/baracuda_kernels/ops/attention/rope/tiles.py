@@ -13,10 +13,10 @@ __all__ = ["Tile", "power_of_two", "tile_for"]
 
 WARPS = 4
 LOAD_BYTES = WARPS * 32 * 16  # one vector for each thread
-MOST_TOGETHER = 4  # more take registers that other programs need
+MOST_TOGETHER = 2  # more take registers that other programs need
 MOST_PAIRS = 256
-ENOUGH_PROGRAMS, BUSY_PROGRAMS = 128, 2048  # one for each multiprocessor; more than they hold at a time
-MOST_TURNS = 32  # of one table; more gain nothing
+ENOUGH_PROGRAMS, BUSY_PROGRAMS = 64, 2048  # about one for two multiprocessors; more than they hold at a time
+MOST_TURNS = 8  # of one table; more gain nothing
 
 
 class Tile(NamedTuple):
