@@ -19,7 +19,7 @@ from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.encoding import decode
 from baracuda_kernels.interop.torch_views import DTYPES
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, largest_operand, served_corners
 
 pytestmark = pytest.mark.skipif(DEVICE.kind is not bk.DeviceKind.CUDA, reason="run with --device cuda")
 
@@ -208,6 +208,8 @@ def test_every_tile_against_the_reference(op: str, kernel: Any, element: bk.Elem
     """Each problem that leads to a tile of its own, contiguous and with rows a few elements apart."""
     rng = numpy.random.default_rng(5)
     for problem in PLANS[op].cases.tiles(element):
+        if largest_operand(op, problem) > 4_000_000:
+            continue  # the bench compares these; their code is that of smaller ones
         plan = PLANS[op].force(kernel.name, STREAM, problem)
         inputs = random_inputs(PLANS[op], problem, rng)
         run_trial(plan, inputs)

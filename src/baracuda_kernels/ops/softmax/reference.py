@@ -11,8 +11,10 @@ def softmax(descriptor: SoftmaxDescriptor, x: Any) -> Any:
     import numpy
 
     axis = descriptor.softmax_axis
+    if x.size == 0:
+        return x.copy()
     with numpy.errstate(invalid="ignore", divide="ignore"):
-        shifted = x - x.max(axis=axis, keepdims=True, initial=-numpy.inf)
+        shifted = x - x.max(axis=axis, keepdims=True)
         total = numpy.exp(shifted).sum(axis=axis, keepdims=True)
         return numpy.exp(shifted) / total if descriptor.kind is SoftmaxKind.SOFTMAX else shifted - numpy.log(total)
 

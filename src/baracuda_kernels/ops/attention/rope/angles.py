@@ -21,7 +21,10 @@ RADIANS = tl.constexpr(1.5707963267948966 / 2**64)  # in 2^-64 of a quarter turn
 
 @triton.jit
 def frequency(pair, factors, SHIFT: tl.constexpr):
-    """Turns per position, less whole ones, in words of 64 bits, high and low. `factors` are those of `turns_by_digit`, in words."""
+    """Turns per position, less whole ones, in words of 64 bits, high and low.
+
+    Pairs count from the one that turns fastest, and `factors` are those of `turns_by_digit`, in words.
+    """
     high, low = _factor(pair, factors, 0)
     for place in tl.static_range(1, len(factors) // (2 * DIGITS)):
         factor_high, factor_low = _factor(pair, factors, place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -18,7 +18,11 @@ CORNERS = (
     (1, 2, 2, 9000, None), (2, 1, 2, 8300, 8200), (1, 40, 300, 64, None),
 )  # fmt: skip
 SHOWCASE = ((1, 32, 2048, 128), (64, 32, 1, 128))
-CUDA_SHOWCASE = ((4, 32, 8192, 128), (8, 16, 4096, 64), (64, 32, 1, 128))
+CUDA_SHOWCASE = (
+    ((4, 32, 8192, 128), RopeStyle.INTERLEAVED, ElementKind.BF16), ((4, 32, 8192, 128), RopeStyle.HALF, ElementKind.BF16),
+    ((8, 16, 4096, 64), RopeStyle.INTERLEAVED, ElementKind.BF16), ((2, 32, 8192, 128), RopeStyle.HALF, ElementKind.F32),
+    ((64, 32, 1, 128), RopeStyle.HALF, ElementKind.BF16),
+)  # fmt: skip
 # Many heads and few, long and short sequences, wide and narrow rows, tails to copy.
 TILES = (
     (4, 32, 8192, 128, None), (8, 16, 4096, 64, None), (64, 32, 1, 128, None), (1, 32, 2048, 96, None), (1, 1, 8192, 128, None),
@@ -47,16 +51,14 @@ class RopeCases(Cases[RopeDescriptor]):
         return self.descriptor(batch, heads, positions, width, base, element, random.choice(list(RopeStyle)), rotary)
 
     def showcase(self) -> Iterator[RopeDescriptor]:
-        return self._telling(SHOWCASE)
-
-    def cuda_showcase(self) -> Iterator[RopeDescriptor]:
-        return self._telling(CUDA_SHOWCASE)
-
-    def _telling(self, shapes: Sequence[tuple[int, int, int, int]]) -> Iterator[RopeDescriptor]:
-        for extents in shapes:
+        for extents in SHOWCASE:
             for style in RopeStyle:
                 for element in (ElementKind.F32, ElementKind.BF16):
                     yield self.descriptor(*extents, 10000.0, element, style)
+
+    def cuda_showcase(self) -> Iterator[RopeDescriptor]:
+        for extents, style, element in CUDA_SHOWCASE:
+            yield self.descriptor(*extents, 10000.0, element, style)
 
     def inputs(self, descriptor: RopeDescriptor, rng: Any) -> dict[str, Any]:
         """Near and far positions, in turn with those that a long context has; of several batches, sometimes each its own."""

@@ -35,16 +35,17 @@ def quarter_turns(base: float, rotated: int) -> tuple[tuple[float, ...], tuple[f
 def turns_by_digit(base: float, rotated: int) -> tuple[tuple[int, ...], int]:
     """The factors of base^(-2i/R) / 2π for every digit at every octal place of i, lowest first, as fractions of 2^128, and a shift.
 
-    Each place's factors are below 1; those of a base below 1 only after a scaling that the shift takes back from the product.
+    i counts from the pair that turns fastest, the last one of a base below 1, so that no factor is more than 1, save the fastest
+    pair's own: that is scaled down, and shifting the product takes the scale back.
     """
-    pairs, factors, shift = rotated // 2, [], 0
+    pairs, factors = rotated // 2, []
     with localcontext() as context:
         context.prec = 60
-        exponent = Decimal(base).ln() * -2 / rotated  # of one pair more
+        log = Decimal(base).ln() * 2 / rotated
+        fastest = max(Decimal(1), (-log * (pairs - 1)).exp()) * QUARTER_TURNS / 4
+        shift = int(fastest).bit_length()
         for place in range(0, max(1, (pairs - 1).bit_length()), DIGIT_BITS):
-            numbers = [digit << place if digit << place < pairs else 0 for digit in range(DIGITS)]  # others do not occur
-            powers = [(exponent * number).exp() * (1 if place else QUARTER_TURNS / 4) for number in numbers]
-            scale = int(max(powers) - Decimal("1e-40")).bit_length()
-            factors += [min(int(power * (1 << FACTOR_BITS) / (1 << scale)), (1 << FACTOR_BITS) - 1) for power in powers]
-            shift += scale
+            scale = 1 if place else fastest / (1 << shift)
+            powers = [(-abs(log) * (digit << place)).exp() * scale for digit in range(DIGITS)]
+            factors += [min(int(power * (1 << FACTOR_BITS)), (1 << FACTOR_BITS) - 1) for power in powers]
     return tuple(factors), min(shift, FACTOR_BITS - 1)  # past it, angles mean nothing

@@ -33,9 +33,9 @@ __all__ = ["backward", "forward"]
 def rotate(
     x, positions, y, rows, heads, pairs, rotated, width, each,
     row_extents, position_steps, x_row_steps, y_row_steps, head_extents, x_head_steps, y_head_steps, factors,
-    BACKWARD: tl.constexpr, INTERLEAVED: tl.constexpr, GIVEN: tl.constexpr, SHIFT: tl.constexpr, ACC: tl.constexpr,
-    HEADS: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr, PAIR_BLOCKS: tl.constexpr, TAIL: tl.constexpr,
-    TOGETHER: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
+    BACKWARD: tl.constexpr, INTERLEAVED: tl.constexpr, GIVEN: tl.constexpr, RISING: tl.constexpr, SHIFT: tl.constexpr,
+    ACC: tl.constexpr, HEADS: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr, PAIR_BLOCKS: tl.constexpr,
+    TAIL: tl.constexpr, TOGETHER: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`rows` are positions, `heads` are all that share them, `each` as many as a program takes. x and y may be the same memory."""
     program = tl.program_id(0)
@@ -49,7 +49,7 @@ def rotate(
         position = tl.load(positions + offset(row, row_extents, position_steps), mask=row < rows, other=0)
     else:
         position = row.to(tl.int64)
-    high, low = frequency(pair, factors, SHIFT)
+    high, low = frequency(pairs - 1 - pair if RISING else pair, factors, SHIFT)
     cos, sin = cos_sin(position[:, None], high[None, :], low[None, :], BACKWARD, ACC)
     cos, sin = cos[None, :, :], sin[None, :, :]
 
@@ -164,6 +164,7 @@ def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile:
                 "BACKWARD": direction == "backward",
                 "INTERLEAVED": interleaved,
                 "GIVEN": given is not None,
+                "RISING": problem.base < 1,
                 "SHIFT": shift,
                 "ACC": "tl.float64" if element.size == 8 else "tl.float32",
                 "HEADS": chosen.heads,

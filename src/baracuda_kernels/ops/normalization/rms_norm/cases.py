@@ -22,6 +22,9 @@ CORNERS = (
 )  # fmt: skip
 
 SHOWCASE = ((4096, 4096), (65536, 256), (8, 512, 1024))
+CUDA_SHOWCASE = ((16384, 4096), (16384, 8192), (65536, 1024))
+LONGEST_TILE = 17  # rows of two to this power, and of every smaller one, have a tile of their own
+FILLED_TILES = (3, 6, 96, 1536, 3072, 12288, 98304)  # extents that leave places of a tile, or of the last one, empty
 
 
 def suffix_mask(rank: int, count: int) -> int:
@@ -41,6 +44,13 @@ class RMSNormCases(Cases[Any]):
             if number % 3 == 0 and element in HALVES:
                 yield self.problem(shape, count, number % 2 == 0, element, ElementKind.F32)
 
+    def tiles(self, element: ElementKind) -> Iterator[Any]:
+        for power in range(LONGEST_TILE + 1):
+            yield self.problem((3, 1 << power), 1, True, element, None)
+        for extent in FILLED_TILES:
+            for gamma in (True, False):
+                yield self.problem((3, extent), 1, gamma, element, ElementKind.F32 if element in HALVES else None)
+
     def draw(self, random: Random, element: ElementKind) -> Any:
         shape = tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(1, 4)))
         rms = ElementKind.F32 if element in HALVES and random.random() < 0.5 else None
@@ -50,6 +60,11 @@ class RMSNormCases(Cases[Any]):
         for element in (ElementKind.F32, ElementKind.BF16):
             for shape in SHOWCASE:
                 yield self.problem(shape, 1, True, element, ElementKind.F32)
+
+    def cuda_showcase(self) -> Iterator[Any]:
+        for shape in CUDA_SHOWCASE:
+            yield self.problem(shape, 1, True, ElementKind.BF16, ElementKind.F32)
+        yield self.problem((8192, 4096), 1, True, ElementKind.F32, ElementKind.F32)
 
     def from_options(self, options: dict[str, Any]) -> Any:
         if "input_shape" in options:

@@ -25,7 +25,8 @@ def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, dy: Any, x: Any, rm
     outer = len(descriptor.outer_shape)
     axes, rows = tuple(range(outer, x.ndim)), tuple(range(outer))
     # The two terms of dx cancel in short rows, almost wholly where M is 1, so they are taken in more than float64 where there is more.
-    dy, x, rms = (array.astype(numpy.longdouble) for array in (dy, x, rms))
+    if descriptor.norm_total_extent < 64:
+        dy, x, rms = (array.astype(numpy.longdouble) for array in (dy, x, rms))
     with numpy.errstate(invalid="ignore", divide="ignore", over="ignore"):
         scaled = dy if gamma is None else dy * gamma.reshape(descriptor.row_shape)
         projection = (scaled * x).sum(axis=axes, keepdims=True)

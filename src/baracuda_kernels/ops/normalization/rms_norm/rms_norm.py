@@ -18,6 +18,7 @@ from baracuda_kernels.ops.normalization.rms_norm import reference
 from baracuda_kernels.ops.normalization.rms_norm.cases import RMSNormBackwardCases, RMSNormCases
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 from baracuda_kernels.ops.normalization.rms_norm.groups import partial_bytes
+from baracuda_kernels.ops.normalization.rms_norm.tiles import SHARED_BYTES, workspace_bytes
 
 __all__ = ["RMSNormArgs", "RMSNormBackwardArgs", "RMSNormBackwardPlan", "RMSNormPlan"]
 
@@ -37,7 +38,10 @@ class RMSNormPlan(Plan[RMSNormDescriptor, RMSNormArgs]):
     category, op, aux_element = OpCategory.NORMALIZATION, NormalizationKind.RMS_NORM, "stored_rms_element"
     reference = staticmethod(reference.rms_norm)
     cases = RMSNormCases(RMSNormDescriptor)
-    kernels = (Kernel("numba.rms_norm", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),)
+    kernels = (
+        Kernel("numba.rms_norm", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
+        Kernel("triton.rms_norm", BackendKind.TRITON, "triton:forward", exact_order, limits=LIMITS, shared_bytes=SHARED_BYTES),
+    )
 
 
 class RMSNormBackwardArgs(Args):
@@ -57,4 +61,13 @@ class RMSNormBackwardPlan(Plan[RMSNormBackwardDescriptor, RMSNormBackwardArgs]):
     cases = RMSNormBackwardCases(RMSNormBackwardDescriptor)
     kernels = (
         Kernel("numba.rms_norm_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS, workspace=partial_bytes),
+        Kernel(
+            "triton.rms_norm_backward",
+            BackendKind.TRITON,
+            "triton:backward",
+            exact_order,
+            limits=LIMITS,
+            workspace=workspace_bytes,
+            shared_bytes=SHARED_BYTES,
+        ),
     )
