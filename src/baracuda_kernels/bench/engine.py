@@ -176,7 +176,7 @@ def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, An
     x = next(iter(operands.values()))
     out = torch.empty_like(x)
     contenders: dict[str, Callable[[], object]] = {"torch.exp(out=)": lambda: torch.exp(x, out=out)}
-    if plan.kernel.backend is BackendKind.TRITON:
+    if plan.kernel.backend is BackendKind.TRITON and not plan.workspace_size:
         from baracuda_kernels.gpu.dispatch import through_triton
 
         contenders["Triton kernel[grid]"] = through_triton(plan, args, operands)

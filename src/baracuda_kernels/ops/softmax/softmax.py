@@ -101,6 +101,7 @@ class SoftmaxBackwardArgs(Args):
     dx: TensorMut = write("input_shape", "the gradient of the input", may_be=("dy", "y"))
 
 
+# On CUDA PyTorch's backward allocates even where it is given memory, so it is no candidate there.
 class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     """The gradient of softmax or log-softmax, from the saved output."""
 
@@ -118,14 +119,5 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
             aten_order,
             limits=ATEN_LIMITS,
             layout=LayoutSku.CONTIGUOUS,
-        ),
-        Kernel(
-            "aten.softmax_backward_cuda",
-            BackendKind.ATEN,
-            "vendor:backward",
-            aten_cuda_order,
-            limits=ATEN_CUDA_LIMITS,
-            layout=LayoutSku.CONTIGUOUS,
-            on=DeviceKind.CUDA,
         ),
     )
