@@ -30,7 +30,7 @@ def pages() -> dict[Path, str]:
         DOCS / "bench.md": {"results": performance.long(runs)},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
-    pictures = {DOCS / "pictures" / f"{run['device']}.svg": picture.svg(run) for run in runs if "gpu" in run}
+    pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
     return pictures | {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
 
 

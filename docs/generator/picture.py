@@ -1,4 +1,4 @@
-"""A recorded run as a picture: of every problem the share of the copy floor that ours and each peer reach."""
+"""Recorded runs as a picture: of every problem the share of the copy floor that ours and each peer reach, all in one run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from xml.sax.saxutils import escape
 
 from baracuda_kernels.bench.report import USUAL_PEERS, machine, recorded_peers
 
-LEFT, WIDTH, BAR, GAP, TOP = 330, 460, 9, 10, 64  # pixels; the floor is WIDTH / 1.1 from the left edge of the bars
+LEFT, WIDTH, BAR, GAP, TOP = 480, 460, 9, 10, 64  # pixels; the floor is WIDTH / 1.1 from the left edge of the bars
 MOST = 1.1
 COLOURS = ("#3b6fd4", "#e0912f", "#8a8f98", "#5aa469", "#b065b0", "#c8b23c")
 FONT = 'font-family="system-ui, sans-serif"'
 
 
-def svg(run: dict[str, Any]) -> str:
-    rows = [row for row in run["rows"] if row["share_of_floor"] is not None]
+def svg(runs: list[dict[str, Any]]) -> str:
+    rows = [row for run in runs for row in run["rows"] if row["share_of_floor"] is not None]
     names = list(dict.fromkeys(name for row in rows for name in recorded_peers(row)))
     peers = [name for name in USUAL_PEERS if name in names] + [name for name in names if name not in USUAL_PEERS]
     colours = dict(zip(["ours", *peers], COLOURS, strict=False))
@@ -34,7 +34,8 @@ def svg(run: dict[str, Any]) -> str:
     lines.append(f'<line x1="{floor:.1f}" y1="{TOP - 6}" x2="{floor:.1f}" y2="{y}" stroke="#444" stroke-dasharray="3 3"/>')
     lines.append(_text(floor, TOP - 10, "copy", "middle", 10))
     lines.append(_text(12, 20, "Share of the copy floor: time of a copy of as many bytes / time taken", "start", 14))
-    lines.append(_text(12, 36, f"{machine(run)}; {run['date'][:10]}", "start", 10))
+    for number, place in enumerate(dict.fromkeys(f"{machine(run)}; {run['date'][:10]}" for run in runs)):
+        lines.append(_text(12, 36 + 12 * number, place, "start", 10))
     x = LEFT
     for name, colour in colours.items():
         lines.append(f'<rect x="{x}" y="{TOP - 20}" width="9" height="9" fill="{colour}"/>')
