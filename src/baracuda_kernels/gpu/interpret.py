@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,8 @@ def interpreted(calls: Sequence[Call]) -> Launch:
         for call in calls:
             given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
             constants = {name: as_constant(value) for name, value in call.constants.items()}
-            with _turn, numpy.errstate(all="ignore"):  # a GPU does not warn of infinities either
+            with _turn, numpy.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a GPU does not warn of infinities and NaN either
                 call.body[(call.blocks,)](*given, **constants)
 
     return launch
