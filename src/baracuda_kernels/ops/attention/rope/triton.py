@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import triton
@@ -140,10 +141,11 @@ def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile:
     interleaved = problem.style is RopeStyle.INTERLEAVED
     chosen = tile or tile_for(element, interleaved, heads, rows, pairs)
     pair_blocks, tail = -(-pairs // chosen.pairs), problem.head_dim - problem.rotated
-    return [
-        Call(
+
+    def call(used: Tile) -> Call:
+        return Call(
             rotate,
-            pair_blocks * -(-rows // chosen.positions) * -(-heads // chosen.each),
+            pair_blocks * -(-rows // used.positions) * -(-heads // used.each),
             (
                 At(0, element),
                 At(0, element) if given is None else At(1, ElementKind.I64),
@@ -153,7 +155,7 @@ def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile:
                 Count(pairs, None if interleaved else element),
                 Count(problem.rotated, element),
                 Count(problem.head_dim, element),
-                Count(chosen.each),
+                Count(used.each),
                 row_extents,
                 *row_steps,
                 head_extents,
@@ -167,18 +169,21 @@ def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile:
                 "RISING": problem.base < 1,
                 "SHIFT": shift,
                 "ACC": "tl.float64" if element.size == 8 else "tl.float32",
-                "HEADS": chosen.heads,
-                "ROWS": chosen.positions,
-                "PAIRS": chosen.pairs,
+                "HEADS": used.heads,
+                "ROWS": used.positions,
+                "PAIRS": used.pairs,
                 "PAIR_BLOCKS": pair_blocks,
-                "TAIL": min(power_of_two(tail), 2 * chosen.pairs) if tail else 0,
-                "TOGETHER": chosen.together,
-                "STAGES": chosen.stages,
+                "TAIL": min(power_of_two(tail), 2 * used.pairs) if tail else 0,
+                "TOGETHER": used.together,
+                "STAGES": used.stages,
                 "WIDE": is_wide(rows) or is_wide(heads),
             },
-            chosen.warps,
+            used.warps,
         )
-    ]
+
+    # Where every element has an address of its own, registers are short: one load at a time.
+    slow = chosen._replace(together=1, steps=chosen.steps * chosen.together)
+    return [replace(call(chosen), otherwise=call(slow))]
 
 
 def _over(
