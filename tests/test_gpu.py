@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from baracuda_kernels.check.aot import DOES_NOT_FIT, PROFILES
 from baracuda_kernels.core.device import CudaProfile
 from baracuda_kernels.core.kernel import Kernel, exact_order
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
+from baracuda_kernels.gpu.launch import InTurn, Queued
 
 from conftest import PLANS
 
@@ -25,6 +27,7 @@ H200 = CudaProfile((9, 0), 132, 227 * 1024, 50 << 20)
 
 class Body:
     arg_names = ("x", "scratch", "extent", "steps", "BLOCK")
+    __name__ = "body"
 
 
 def _call(extent: int, step: int) -> Call:
@@ -40,7 +43,8 @@ def test_a_call_says_what_it_is_given() -> None:
     assert call.hints() == {
         (0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 8]], (3, 0): [["tt.divisibility", 8]]
     }  # fmt: skip
-    assert _call(1 << 31, 8).signature()["extent"] == "i64"
+    for extent, wide in ((1 << 30, "i32"), ((1 << 31) - (1 << 15), "i64"), (1 << 31, "i64")):  # a block may reach past the last one
+        assert _call(extent, 8).signature()["extent"] == wide
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,36 @@ def test_a_call_says_what_it_is_given() -> None:
 )
 def test_vectors_need_whole_vectors_in_every_row(extent: int, step: int, allowed: bool) -> None:
     assert _call(extent, step).allows_vectors is allowed
+
+
+class Watched:
+    """A driver that only writes down what it is asked, while a graph is being captured."""
+
+    def __init__(self) -> None:
+        self.launched: list[str] = []
+
+    def is_capturing(self, device: int, stream: int) -> bool:
+        return True
+
+    def launch(self, function: Any, blocks: int, stream: int, parameters: int) -> None:
+        self.launched.append(function)
+
+
+def test_a_capture_that_refuses_one_of_several_launches_has_queued_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched()
+    monkeypatch.setattr("baracuda_kernels.gpu.launch.driver", lambda: watched)
+    both = [Queued(bk.Device.cuda(), _call(1024, 4096)) for _ in range(2)]
+    args, stream = SimpleNamespace(addresses=(0, 4096)), bk.Stream.cuda(0, 7)
+    both[0].vectors.function = "first"  # type: ignore[union-attr, assignment]
+    with pytest.raises(bk.Unsupported, match="one run with operands of these layouts"):
+        InTurn(both)(args, 4096, stream)
+    assert watched.launched == []
+    both[1].vectors.function = "second"  # type: ignore[union-attr, assignment]
+    InTurn(both)(args, 4096, stream)
+    assert watched.launched == ["first", "second"]
+    with pytest.raises(bk.Unsupported, match="scalar form"):  # an address that is no whole vector
+        InTurn(both)(SimpleNamespace(addresses=(0, 4098)), 4096, stream)
+    assert watched.launched == ["first", "second"]
 
 
 def _kernel(**fields: Any) -> Kernel:

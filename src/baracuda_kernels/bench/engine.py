@@ -11,7 +11,6 @@ from baracuda_kernels.bench.correct import Comparison, compare
 from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, plain_fields, poison
 from baracuda_kernels.bench.timing import Times, clock_of, interleaved
-from baracuda_kernels.check.trial import stream_of
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -19,6 +18,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import BackendKind
+from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.workspace import Workspace
 
 Task = tuple[str, type[Plan[Any, Any]], Descriptor]
@@ -111,7 +111,7 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     moved, flops = bytes_moved(plan, descriptor), plan.cases.flops(descriptor)
     row = Row(op, describe(descriptor), plain_fields(descriptor), moved, flops)
     try:
-        chosen = plan.select(stream_of(settings.device), descriptor)
+        chosen = plan.select(Stream.on(settings.device), descriptor)
     except Unsupported as refusal:
         row.notes.append(str(refusal))
         return row
@@ -151,11 +151,11 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         return None
     try:
         descriptor = plan.cases.from_options({shapes[0]: (4, 8)})
-        chosen = plan.select(stream_of(settings.device), descriptor)
+        chosen = plan.select(Stream.on(settings.device), descriptor)
     except (InvalidProblem, Unsupported, KernelInternal):
         return None
     problem = Problem(plan, descriptor, device=settings.device)
-    stream, workspace, operands = stream_of(settings.device), _workspace(chosen), problem.operands
+    stream, workspace, operands = Stream.on(settings.device), _workspace(chosen), problem.operands
     args = plan.args_type(**operands)
     contenders: dict[str, Callable[[], object]] = {
         ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
@@ -209,7 +209,7 @@ def _run_and_compare(
     """The launch to time, and how near its result is to the reference."""
     for output in problem.outputs().values():
         poison(output)
-    stream, workspace, args = stream_of(plan.device), _workspace(plan), plan.args_type(**problem.operands)
+    stream, workspace, args = Stream.on(plan.device), _workspace(plan), plan.args_type(**problem.operands)
     plan.run(stream, workspace, args)
     comparisons = compare(type(plan), problem.descriptor, problem.outputs(), expected)
     return lambda: plan.run(stream, workspace, args), comparisons
@@ -220,7 +220,7 @@ def _other_kernels(chosen: Plan[Any, Any]) -> Iterator[Plan[Any, Any]]:
     for kernel in chosen.kernels:
         if kernel is not chosen.kernel:
             with contextlib.suppress(Unsupported):
-                yield type(chosen).force(kernel.name, stream_of(chosen.device), chosen.descriptor)
+                yield type(chosen).force(kernel.name, Stream.on(chosen.device), chosen.descriptor)
 
 
 def _copies(moved: int, device: Device) -> dict[str, Callable[[], object]]:

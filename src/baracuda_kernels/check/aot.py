@@ -74,7 +74,10 @@ def configurations(plan: type[Plan[Any, Any]], kernel: Kernel, profile: CudaProf
             for layouts in _layouts(plan, descriptor):
                 for call in bind(layouts).calls:  # type: ignore[attr-defined]
                     for vectors, form in call.forms().items():
-                        key = (form.body, repr((form.signature(), sorted(form.constants.items()), form.warps, vectors)))
+                        key = (
+                            form.body,
+                            repr((form.signature(), sorted(form.constants.items()), form.warps, form.registers, vectors)),
+                        )
                         if key not in seen:
                             seen.add(key)
                             yield form, vectors

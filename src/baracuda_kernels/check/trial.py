@@ -11,7 +11,7 @@ from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.check.memory import LAYOUTS, Placed
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.core.layout import Layout
@@ -48,17 +48,12 @@ def random_inputs(plan: type[AnyPlan], descriptor: Descriptor, rng: Any, with_op
     special = plan.cases.inputs(descriptor, rng)
     inputs = {}
     for operand in plan.args_type.OPERANDS:
-        if operand.access is Access.READ and is_given(operand, descriptor, with_optional):
+        if operand.access is Access.READ and operand.is_given(descriptor, with_optional):
             values = special.get(operand.name)
             if values is None:
                 values = rng.standard_normal(operand.shapes(descriptor)[0])
             inputs[operand.name] = rounded(values, operand.element(descriptor))
     return inputs
-
-
-def is_given(operand: Operand, descriptor: Descriptor, with_optional: bool) -> bool:
-    presence = operand.presence(descriptor)
-    return with_optional if presence is None else presence
 
 
 def _fits(operand: Operand, shape: tuple[int, ...], element: ElementKind, layout: str, plan: AnyPlan) -> bool:
@@ -117,12 +112,8 @@ def run_trial(
     return Trial(operands, errors, bounds)
 
 
-def stream_of(device: Device) -> Stream:
-    return Stream.cpu() if device.kind is DeviceKind.CPU else Stream.cuda(device.index)
-
-
 def _run_guarded(plan: AnyPlan, args: Any) -> None:
-    stream = stream_of(plan.device)
+    stream = Stream.on(plan.device)
     if not plan.workspace_size:
         plan.run(stream, Workspace.none(), args)
         return
@@ -202,4 +193,4 @@ def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
     return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
 
 
-__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial", "stream_of"]
+__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial"]

@@ -16,7 +16,7 @@ from baracuda_kernels.cli.fields import add_field_options, given_fields
 from baracuda_kernels.cli.names import UnknownOp, plan_named
 from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.device import DeviceKind
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import Determinism, Effort, PlanPreference
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     except (UnknownOp, InvalidProblem) as mistake:
         complaints.print(str(mistake), markup=False, soft_wrap=True)
         return 2
-    stream = Stream.cpu() if question.device is DeviceKind.CPU else Stream.cuda(0)
+    stream = Stream.on(Device(question.device))
     try:
         _show_chosen(plan.select(stream, descriptor, preference))
     except Unsupported as refusal:

@@ -71,6 +71,11 @@ class Operand:
             return bool(getattr(descriptor, self.present_rule))
         return True if self.present_rule else None
 
+    def is_given(self, descriptor: Descriptor, with_optional: bool) -> bool:
+        """Whether it is there in a call with all, or without any, of what the caller may choose."""
+        presence = self.presence(descriptor)
+        return with_optional if presence is None else presence
+
     def size(self, descriptor: Descriptor) -> int:
         """Bytes of the data it stands for."""
         count = 1

@@ -164,15 +164,15 @@ class Plan(Generic[D, A]):
         """Binds contiguous operands, with and without the optional ones, and has kernels that compile per layout do it now."""
         if self.device.kind is DeviceKind.CPU:
             return
-        operands = self.args_type.OPERANDS
         for with_optional in (True, False):
-            layouts: list[Layout | None] = []
-            for operand in operands:
-                presence = operand.presence(self.descriptor)
-                given = with_optional if presence is None else presence
-                layouts.append(operand.contiguous_layout(self.descriptor, self.device) if given else None)
-            if tuple(layouts) not in self._launches:
-                launch = self._launches[tuple(layouts)] = self._bind(tuple(layouts))
+            layouts = tuple(
+                operand.contiguous_layout(self.descriptor, self.device)
+                if operand.is_given(self.descriptor, with_optional)
+                else None
+                for operand in self.args_type.OPERANDS
+            )
+            if layouts not in self._launches:
+                launch = self._launches[layouts] = self._bind(layouts)
                 if isinstance(launch, CompilesWhenBound):
                     launch.get_ready()
 

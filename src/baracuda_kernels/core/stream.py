@@ -36,10 +36,14 @@ class Stream:
         return Stream(Device.cuda(index), handle)
 
     @staticmethod
+    def on(device: Device) -> Stream:
+        """The stream on which a device is being used now."""
+        return Stream.cpu() if device.kind is DeviceKind.CPU else Stream.cuda(device.index)
+
+    @staticmethod
     def of(array: Any) -> Stream:
         """The stream on which the array's device is being used now."""
-        view = array if isinstance(array, TensorRef) else TensorRef.of(array)
-        return Stream.cpu() if view.device.kind is DeviceKind.CPU else Stream.cuda(view.device.index)
+        return Stream.on((array if isinstance(array, TensorRef) else TensorRef.of(array)).device)
 
     def __repr__(self) -> str:
         return f"Stream({self.device})"

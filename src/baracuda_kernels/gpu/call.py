@@ -13,9 +13,10 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["Argument", "At", "Call", "Count", "Lent", "Step"]
+__all__ = ["Argument", "At", "Call", "Count", "Lent", "Step", "is_wide"]
 
 VECTOR_BYTES = 16
+_NARROW = (1 << 31) - (1 << 17)  # counts below it can be added to a whole block and still fit 32 bits
 
 _POINTERS = {
     ElementKind.F32: "*fp32", ElementKind.F64: "*fp64", ElementKind.F16: "*fp16", ElementKind.BF16: "*bf16", ElementKind.I8: "*i8",
@@ -54,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Count(Step):
-    """How many there are: like a step, but in 32 bits where that is enough."""
+    """How many there are: like a step, but in 32 bits where that is enough, a block more included."""
 
 
 Argument = At | Lent | Step | int | tuple["Argument", ...]
@@ -69,7 +70,6 @@ class Call:
     arguments: tuple[Argument, ...]
     constants: Mapping[str, Any] = field(hash=False)
     warps: int = 4
-    stages: int = 1
     registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
     otherwise: Call | None = None  # what takes its place where addresses or steps do not allow vector loads
 
@@ -106,6 +106,11 @@ class Call:
         return [_word(argument) for argument in self.flat()]
 
 
+def is_wide(count: int) -> bool:
+    """Whether places among so many outgrow 32 bits."""
+    return abs(count) >= _NARROW
+
+
 def _flatten(argument: Argument) -> Any:
     return (leaf for _, leaf in _paths(argument)) if isinstance(argument, tuple) else (argument,)
 
@@ -126,7 +131,7 @@ def _type_of(argument: Argument) -> Any:
         return _POINTERS[argument.element]
     if isinstance(argument, Step) and not isinstance(argument, Count):
         return "i64"
-    return "i32" if -(1 << 31) <= _word(argument) < 1 << 31 else "i64"
+    return "i64" if is_wide(_word(argument)) else "i32"
 
 
 def _word(argument: Argument) -> int:

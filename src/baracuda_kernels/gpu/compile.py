@@ -31,7 +31,8 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
     """The call's machine code; the same for all calls that differ in numbers only."""
     signature = call.signature()
     hints = call.hints() if vectors else {}
-    options = {"num_warps": call.warps, "num_stages": call.stages} | ({"maxnreg": call.registers} if call.registers else {})
+    # Loops that read ahead say so themselves.
+    options = {"num_warps": call.warps, "num_stages": 1} | ({"maxnreg": call.registers} if call.registers else {})
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
     with _turn:  # Triton's compiler is not said to be safe to enter twice
         if key not in _binaries:

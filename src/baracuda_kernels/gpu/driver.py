@@ -41,7 +41,6 @@ class Function:
 class Driver:
     def __init__(self) -> None:
         names = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
-        # PyDLL keeps the GIL: a launch returns in a microsecond, and giving the GIL up and taking it back costs as much.
         self._library = _first_library(names)
         self._contexts: dict[int, int] = {}
         self._modules: list[ctypes.c_void_p] = []  # never unloaded: graphs may hold their kernels
@@ -142,10 +141,10 @@ class _Within:
         self.driver.pop()
 
 
-def _first_library(names: tuple[str, ...]) -> ctypes.PyDLL:
+def _first_library(names: tuple[str, ...]) -> ctypes.CDLL:
     for name in names:
         try:
-            return ctypes.PyDLL(name)
+            return ctypes.CDLL(name)
         except OSError:
             continue
     raise KernelInternal(f"no CUDA driver was found: looked for {' and '.join(names)}")

@@ -11,7 +11,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.call import Count, Step
 from baracuda_kernels.lang.geometry import Dim
 
-__all__ = ["along", "dims", "is_wide", "offset"]
+__all__ = ["along", "dims", "offset"]
 
 _RANKS = (1, 3, 8)  # ranks that bodies are compiled for; others are filled up with extents of 1
 
@@ -22,11 +22,6 @@ def dims(outer: Sequence[Dim], operands: int, element: ElementKind | None) -> tu
     filled = [*reversed(outer), *[Dim(1, (0,) * operands)] * (rank - len(outer))]
     steps = [tuple(Step(dim.steps[operand], element) for dim in filled) for operand in range(operands)]
     return tuple(Count(dim.extent) for dim in filled), steps
-
-
-def is_wide(rows: int) -> bool:
-    """Whether numbers of rows, with some to spare for the last block, outgrow 32 bits."""
-    return rows >= (1 << 31) - (1 << 16)
 
 
 @triton.jit

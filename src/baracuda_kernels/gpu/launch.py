@@ -44,8 +44,11 @@ class InTurn:
         return tuple(launch.call for launch in self.launches)
 
     def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
-        for launch in self.launches:
-            launch(args, workspace, stream)
+        addresses = args.addresses
+        # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
+        forms = [launch.form_for(addresses, workspace, stream) for launch in self.launches]
+        for form in forms:
+            form.launch(addresses, workspace, stream)
 
     def get_ready(self) -> None:
         for launch in self.launches:
@@ -70,10 +73,10 @@ class Queued:
         return (self.call,)
 
     def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
-        handle = stream.handle
-        if handle is None:
-            handle = _current_stream()(self.device.index)
-        addresses = args.addresses
+        self.form_for(args.addresses, workspace, stream).launch(args.addresses, workspace, stream)
+
+    def form_for(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> _Form:
+        """The form that these addresses allow, compiled."""
         form = self.scalars
         if self.vectors is not None:
             together = workspace
@@ -81,7 +84,9 @@ class Queued:
                 together |= addresses[operand]
             if not together % VECTOR_BYTES:
                 form = self.vectors
-        form.launch(addresses, workspace, handle)
+        if form.function is None:
+            form.load_unless_capturing(_handle(stream))
+        return form
 
 
 class _Form:
@@ -94,7 +99,7 @@ class _Form:
         self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
         self.operands = tuple({operand for _, operand in self.addresses})
         self.words = call.words() + [0] * _TRAILING_POINTERS
-        self.function: Function | None = None
+        self.function: Function | None = None  # until it is loaded
         self.buffers = threading.local()  # the words of a launch, for each thread its own
 
     def load(self) -> Function:
@@ -103,14 +108,14 @@ class _Form:
             self.function = driver().load(self.device.index, binary.image, binary.name, binary.threads, binary.shared)
         return self.function
 
-    def _load_unless_capturing(self, stream: int) -> Function:
+    def load_unless_capturing(self, stream: int) -> None:
         if driver().is_capturing(self.device.index, stream):
             got = f"a {'vector' if self.has_vectors else 'scalar'} form of {self.call.body.__name__} that has not been compiled"
             wanted = "one run with operands of these layouts and alignments before the capture"
             raise Unsupported(self.call.body.__name__, [Reason(ReasonCode.CAPTURE, "stream", got, wanted)])
-        return self.load()
+        self.load()
 
-    def launch(self, addresses: tuple[int, ...], workspace: int, stream: int) -> None:
+    def launch(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
         try:
             words, parameters = self.buffers.pair
         except AttributeError:
@@ -119,8 +124,8 @@ class _Form:
             words[slot] = addresses[operand]
         for slot, offset in self.lent:
             words[slot] = workspace + offset
-        function = self.function or self._load_unless_capturing(stream)
-        driver().launch(function, self.call.blocks, stream, parameters)
+        assert self.function is not None
+        driver().launch(self.function, self.call.blocks, _handle(stream), parameters)
 
 
 def _buffer(words: list[int]) -> tuple[Any, int]:
@@ -130,6 +135,10 @@ def _buffer(words: list[int]) -> tuple[Any, int]:
     pointers = (ctypes.c_void_p * len(words))(*(start + 8 * slot for slot in range(len(words))))
     room.pointers = pointers  # type: ignore[attr-defined] # lives as long as the words
     return room, ctypes.addressof(pointers)
+
+
+def _handle(stream: Stream) -> int:
+    return _current_stream()(stream.device.index) if stream.handle is None else stream.handle
 
 
 @functools.cache

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.gpu.call import VECTOR_BYTES
+from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor
 
 __all__ = ["Tile", "columns_tile", "rows_tile"]
@@ -22,11 +24,10 @@ class Tile(NamedTuple):
     cols: int
     warps: int
     held: int = 0
-    registers: int | None = None
 
     def lanes(self, element: ElementKind) -> int:
         """Rows that all threads together hold at a time, each a vector of columns."""
-        return max(1, 32 * self.warps * 16 // element.size // self.cols)
+        return max(1, 32 * self.warps * VECTOR_BYTES // element.size // self.cols)
 
 
 def rows_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> Tile:
@@ -54,8 +55,3 @@ def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = Tru
     lanes = Tile(0, cols, warps).lanes(problem.element)
     held = max(held, lanes)
     return Tile(max(lanes, min(held, 512 if vectors else 256)), cols, warps, held)
-
-
-def power_of_two(number: int) -> int:
-    """The smallest that is not less."""
-    return 1 << max(0, number - 1).bit_length()

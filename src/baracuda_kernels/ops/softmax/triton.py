@@ -7,6 +7,7 @@ another axis lies side by side in memory, a strip of it is treated like that, al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,8 +18,8 @@ import triton.language as tl
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step
-from baracuda_kernels.gpu.indexing import along, dims, is_wide, offset
+from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.indexing import along, dims, offset
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.gpu.maths import LOG2E, exp
 from baracuda_kernels.gpu.packing import hold, release
@@ -169,9 +170,11 @@ def forward_columns(
     LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     program = _first(1, WIDE)
-    col = ((program % strips).to(tl.int32) * COLS + tl.arange(0, COLS))[None, :]
-    x += offset(program // strips, extents, x_steps)
-    y += offset(program // strips, extents, y_steps)
+    first_col = (program % strips).to(tl.int64) * COLS
+    width -= first_col
+    x += offset(program // strips, extents, x_steps) + first_col
+    y += offset(program // strips, extents, y_steps) + first_col
+    col = tl.arange(0, COLS)[None, :]
     held_row = tl.arange(0, HELD)[:, None]
     held_inside = (held_row < extent) & (col < width)
     held = tl.load(x + held_row.to(tl.int64) * x_step + col, mask=held_inside, other=float("-inf"))
@@ -211,10 +214,12 @@ def backward_columns(
     LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     program = _first(1, WIDE)
-    col = ((program % strips).to(tl.int32) * COLS + tl.arange(0, COLS))[None, :]
-    dy += offset(program // strips, extents, dy_steps)
-    y += offset(program // strips, extents, y_steps)
-    dx += offset(program // strips, extents, dx_steps)
+    first_col = (program % strips).to(tl.int64) * COLS
+    width -= first_col
+    dy += offset(program // strips, extents, dy_steps) + first_col
+    y += offset(program // strips, extents, y_steps) + first_col
+    dx += offset(program // strips, extents, dx_steps) + first_col
+    col = tl.arange(0, COLS)[None, :]
     held_row = tl.arange(0, HELD)[:, None]
     held_inside = (held_row < extent) & (col < width)
     held_up = tl.load(dy + held_row.to(tl.int64) * dy_step + col, mask=held_inside, other=0.0)
@@ -390,7 +395,6 @@ def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: lis
         ),
         _constants(problem, tile, is_wide(rows)) | {"CONTIGUOUS": contiguous} | _long_constants(problem, tile),
         tile.warps,
-        registers=tile.registers,
     )
 
 
@@ -413,12 +417,8 @@ def _columns_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, beside:
         ),
         _constants(problem, tile, is_wide(programs)) | {"HELD": tile.held, "LANES": tile.lanes(element)},
         tile.warps,
-        registers=tile.registers,
     )
 
 
 def _count(outer: list[Dim]) -> int:
-    count = 1
-    for dim in outer:
-        count *= dim.extent
-    return count
+    return math.prod(dim.extent for dim in outer)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.gpu.tiles import power_of_two
 
-__all__ = ["Tile", "power_of_two", "tile_for"]
+__all__ = ["Tile", "tile_for"]
 
 WARPS = 4
 LOAD_BYTES = WARPS * 32 * 16  # one vector for each thread
@@ -50,8 +51,3 @@ def tile_for(element: ElementKind, interleaved: bool, heads: int, positions: int
     groups = -(-turns // (together * most))
     steps = -(-turns // (together * groups))  # as even as can be
     return Tile(deep, high, wide, together, steps, max(1, min(WARPS, WARPS * deep * high * wide // room)))
-
-
-def power_of_two(number: int) -> int:
-    """The smallest that is not less."""
-    return 1 << max(0, number - 1).bit_length()

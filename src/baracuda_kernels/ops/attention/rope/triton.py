@@ -18,14 +18,15 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import At, Call, Count, Step
-from baracuda_kernels.gpu.indexing import is_wide, offset
+from baracuda_kernels.gpu.call import At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.indexing import offset
 from baracuda_kernels.gpu.launch import launcher
+from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim, collapse
 from baracuda_kernels.ops.attention.rope.angles import cos_sin, frequency
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 from baracuda_kernels.ops.attention.rope.frequencies import turns_by_digit
-from baracuda_kernels.ops.attention.rope.tiles import Tile, power_of_two, tile_for
+from baracuda_kernels.ops.attention.rope.tiles import Tile, tile_for
 
 __all__ = ["backward", "forward"]
 

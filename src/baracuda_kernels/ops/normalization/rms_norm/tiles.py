@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 
 __all__ = ["Tile", "backward_tile", "forward_tile", "group_count", "workspace_bytes"]
@@ -138,8 +139,3 @@ def bytes_with(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
     is_long = tile.cols < problem.norm_total_extent
     projections = problem.row_count * segment_count(problem) * sums_of(problem).size if is_long else 0
     return partial_bytes(problem, tile) + projections
-
-
-def power_of_two(number: int) -> int:
-    """The smallest that is not less."""
-    return 1 << max(0, number - 1).bit_length()

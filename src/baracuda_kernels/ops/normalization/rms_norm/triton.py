@@ -11,9 +11,10 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
-from baracuda_kernels.gpu.indexing import dims, is_wide
+from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
+from baracuda_kernels.gpu.indexing import dims
 from baracuda_kernels.gpu.launch import launcher
+from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim
 from baracuda_kernels.ops.normalization.rms_norm import tiles
 from baracuda_kernels.ops.normalization.rms_norm.tiles import Tile
@@ -114,7 +115,7 @@ def _backward_calls(problem: Any, layouts: Sequence[Layout | None], tile: Tile |
         | _tile_constants(problem, tile)
         | {
             "PROJECTED": is_long,
-            "SEGMENTS": tiles.power_of_two(segments) if is_long else 1,
+            "SEGMENTS": power_of_two(segments) if is_long else 1,
             "SINGLE": extent == 1,
             "HELD": tiles.holds_gamma(tile),
         },
