@@ -234,6 +234,10 @@ def test_softmax_of_more_rows_than_32_bits_count() -> None:
     _softmax_of((HUGE, 1), 1, BF16)
 
 
+def test_rows_of_two_beside_more_than_32_bits_count() -> None:
+    _softmax_of((2, HUGE), 0, BF16)
+
+
 def test_one_row_past_two_to_the_31() -> None:
     _softmax_of((1, HUGE), 1, BF16)
 

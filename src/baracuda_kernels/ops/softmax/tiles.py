@@ -49,8 +49,9 @@ def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = Tru
     """Strips of 64 bytes: narrower ones waste the memory's bursts, wider ones leave less of a column to be held."""
     size = problem.element.size
     cols = 64 // size
-    roomy = direction == "backward" and vectors and size < 8
-    held = min(power_of_two(problem.extent), 256 if direction == "forward" else 1024 if roomy else 512)
+    roomy = vectors and size < 8  # addresses and f64 take registers too
+    most_held = (256 if size < 8 else 128) if direction == "forward" else (1024 if roomy else 512)
+    held = min(power_of_two(problem.extent), most_held)
     warps = min(16 if direction == "backward" else 8, max(1, held * cols * size // (32 * 32)))
     lanes = Tile(0, cols, warps).lanes(problem.element)
     held = max(held, lanes)
