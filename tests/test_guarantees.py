@@ -13,6 +13,7 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import random_inputs, run_trial
+from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.sku import MathPrecision
 
 from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
@@ -48,8 +49,15 @@ def test_guarantee_matches_the_element(op: str, kernel: Any) -> None:
         guarantee = plan.precision_guarantee
         wide = plan.descriptor.element is bk.ElementKind.F64
         assert guarantee.accumulator is (bk.ElementKind.F64 if wide else bk.ElementKind.F32)
-        assert guarantee.math_precision is (MathPrecision.F64 if wide else MathPrecision.F32)
+        # Only CUDA has matrix units, and they multiply halves as they are.
+        assert guarantee.math_precision in {MathPrecision(guarantee.accumulator.value), *_matrix_units(kernel, plan.descriptor)}
         assert plan.sku.precision_guarantee is guarantee
+
+
+def _matrix_units(kernel: Any, descriptor: Any) -> set[MathPrecision]:
+    if kernel.device is not DeviceKind.CUDA or descriptor.element.size > 4:
+        return set()
+    return {MathPrecision.TF32 if descriptor.element is bk.ElementKind.F32 else MathPrecision(descriptor.element.value)}
 
 
 SOFTMAXES = [(op, kernel) for op, kernel in KERNELS if op.startswith("softmax")]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.check.bounds import error_bound, relative_error
-from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.plan import Plan
 
 
@@ -26,16 +25,15 @@ class Comparison:
         return f"{self.output} has a relative error of {self.error:.2e}, allowed is {self.bound:.2e}"
 
 
-def compare(
-    plan: type[Plan[Any, Any]], descriptor: Descriptor, outputs: dict[str, Any], expected: dict[str, Any]
-) -> list[Comparison]:
+def compare(plan: Plan[Any, Any], outputs: dict[str, Any], expected: dict[str, Any]) -> list[Comparison]:
     """Every output of a run, PyTorch tensors by name, against the reference's."""
+    descriptor = plan.descriptor
     elements = {operand.name: operand.element(descriptor) for operand in plan.args_type.OPERANDS}
     return [
         Comparison(
             name,
             relative_error(_beside(tensor, expected[name]), expected[name]),
-            error_bound(plan.cases, descriptor, elements[name]),
+            error_bound(plan.cases, descriptor, elements[name], plan.precision_guarantee),
         )
         for name, tensor in outputs.items()
     ]

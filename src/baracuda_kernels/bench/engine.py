@@ -211,7 +211,7 @@ def _run_and_compare(
         poison(output)
     stream, workspace, args = Stream.on(plan.device), _workspace(plan), plan.args_type(**problem.operands)
     plan.run(stream, workspace, args)
-    comparisons = compare(type(plan), problem.descriptor, problem.outputs(), expected)
+    comparisons = compare(plan, problem.outputs(), expected)
     return lambda: plan.run(stream, workspace, args), comparisons
 
 

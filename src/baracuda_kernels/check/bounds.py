@@ -8,17 +8,31 @@ from typing import Any
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.sku import MathPrecision, PrecisionGuarantee
 
 # Relative error of a whole output; the second number holds for the backward of attention or of a scan.
 _BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
+_COARSER = {  # what a kernel multiplies in bounds its outputs too, where that has fewer bits than they have
+    MathPrecision.TF32: ElementKind.F16,
+    MathPrecision.F16: ElementKind.F16,
+    MathPrecision.BF16: ElementKind.BF16,
+}
 _EXACT = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8, ElementKind.BOOL)
 
 
-def error_bound(cases: Cases[Any], descriptor: Descriptor, element: ElementKind | None = None) -> float:
-    """The largest relative error allowed for an output of `element`, by default the problem's; integers have to be exact."""
+def error_bound(
+    cases: Cases[Any], descriptor: Descriptor, element: ElementKind | None = None, guarantee: PrecisionGuarantee | None = None
+) -> float:
+    """The largest relative error allowed for an output of `element`, by default the problem's; integers have to be exact.
+
+    Beside a `guarantee`, a result of products in fewer bits is judged by those.
+    """
     element = element_of(descriptor) if element is None else element
     if element in _EXACT:
         return 0.0
+    coarser = None if guarantee is None else _COARSER.get(guarantee.math_precision)
+    if coarser is not None:
+        element = max(element, coarser, key=lambda kind: _BOUNDS.get(kind, (0.0,))[0])
     if element is ElementKind.F64:
         return 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1))
     return _BOUNDS[element][cases.is_long_chain()]

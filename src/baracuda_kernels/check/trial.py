@@ -141,7 +141,7 @@ def _errors(
         nearest = rounded(exact, element)
         value = numpy.where(numpy.isinf(nearest), nearest, exact)
         slack = 2.0 if element is ElementKind.BF16 and _is_interpreted(plan) else 1.0
-        bound = slack * error_bound(plan.cases, plan.descriptor, element)
+        bound = slack * error_bound(plan.cases, plan.descriptor, element, plan.precision_guarantee)
         floor = 0.0
         if may_cancel and relative_error(result, value) > bound:
             floor = _sensitivity(plan, inputs, expected, number)

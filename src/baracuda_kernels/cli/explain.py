@@ -67,6 +67,7 @@ def _parser(plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
     group.add_argument("--max-workspace", type=int, metavar="BYTES", help="no kernel that needs more")
     group.add_argument("--deterministic", action="store_true", help="no kernel whose bits vary from run to run")
     group.add_argument("--batch-invariant", action="store_true", help="no kernel whose bits depend on the batch")
+    group.add_argument("--allow-tf32", action="store_true", help="products of f32 may be taken in TF32")
     group.add_argument("--measure", action="store_true", help="race the candidates instead of taking the first")
     return parser
 
@@ -77,6 +78,7 @@ def _preference(question: argparse.Namespace) -> PlanPreference:
         max_workspace_bytes=question.max_workspace,
         determinism=Determinism.RUN_TO_RUN if question.deterministic else Determinism.NOT_REQUIRED,
         batch_invariant=question.batch_invariant,
+        allow_tf32=question.allow_tf32,
         effort=Effort.MEASURE if question.measure else Effort.ESTIMATE,
     )
 

@@ -22,7 +22,7 @@ from baracuda_kernels.core.stream import Stream
 if TYPE_CHECKING:
     from baracuda_kernels.core.args import Args
 
-__all__ = ["Bind", "CompilesWhenBound", "Kernel", "Launch", "Limit", "at_most", "exact_order", "rank_at_most"]
+__all__ = ["Bind", "CompilesWhenBound", "Kernel", "Launch", "Limit", "at_most", "exact_order", "matrix_units", "rank_at_most"]
 
 Launch = Callable[["Args", int, Stream], None]
 """Runs on checked operands: `launch(args, workspace address, stream)`."""
@@ -112,6 +112,8 @@ class Kernel:
         if preference.batch_invariant and not guarantee.batch_invariant:
             wanted = "bits of a row that do not depend on the other rows"
             yield Reason(ReasonCode.NOT_BATCH_INVARIANT, self.name, "batch_invariant=False", wanted)
+        if guarantee.math_precision is MathPrecision.TF32 and not preference.allow_tf32:
+            yield Reason(ReasonCode.REDUCED_PRECISION, self.name, "products in TF32", "products in f32, or allow_tf32")
 
     def reasons_against_machine(self, device: Device) -> Iterator[Reason]:
         absent = device.reasons_absent()
@@ -172,3 +174,12 @@ def exact_order(descriptor: Descriptor) -> PrecisionGuarantee:
     """The guarantee of a kernel that sums in one fixed order per row: f64 in f64, everything narrower in f32."""
     accumulator = element_of(descriptor).accumulator
     return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, True, True)
+
+
+def matrix_units(descriptor: Descriptor) -> PrecisionGuarantee:
+    """The guarantee of a kernel that multiplies on the matrix units: operands in the problem's element, sums in f32 or f64.
+
+    How much of a problem one program takes depends on all of it, and with it the order of sums.
+    """
+    element = element_of(descriptor)
+    return PrecisionGuarantee(MathPrecision(element.value), element.accumulator, True, True, batch_invariant=False)

@@ -89,7 +89,8 @@ class Plan(Generic[D, A]):
         if not only:
             known = " or ".join(kernel.name for kernel in cls.kernels)
             raise rejection(f"{cls.__name__}.force", [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "name", name, known)])
-        return cls._select(only, stream, descriptor, preference)
+        # Who names a kernel takes its precision as it is.
+        return cls._select(only, stream, descriptor, PlanPreference(allow_tf32=True) if preference is None else preference)
 
     @classmethod
     def _select(cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference | None) -> Self:

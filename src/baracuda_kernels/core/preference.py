@@ -28,6 +28,7 @@ class PlanPreference:
     max_workspace_bytes: int | None = None
     determinism: Determinism = Determinism.NOT_REQUIRED
     batch_invariant: bool = False
+    allow_tf32: bool = False  # whether products of f32 may be taken in TF32, which keeps 10 bits of 23
     effort: Effort = Effort.ESTIMATE
 
     def __post_init__(self) -> None:
@@ -40,6 +41,7 @@ class PlanPreference:
             "max_workspace_bytes": (int, type(None)),
             "determinism": (Determinism,),
             "batch_invariant": (bool,),
+            "allow_tf32": (bool,),
             "effort": (Effort,),
         }
         reasons = [

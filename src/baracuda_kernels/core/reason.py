@@ -55,6 +55,7 @@ class ReasonCode(Enum):
     WORKSPACE_LIMIT = ("needs more workspace than the preference allows", Severity.UNSUPPORTED)
     NOT_DETERMINISTIC = ("is not deterministic", Severity.UNSUPPORTED)
     NOT_BATCH_INVARIANT = ("is not batch-invariant", Severity.UNSUPPORTED)
+    REDUCED_PRECISION = ("multiplies in fewer bits than the preference allows", Severity.UNSUPPORTED)
     CANNOT_MEASURE = ("could not be timed here", Severity.UNSUPPORTED)
     # a candidate that could have run
     LATER_IN_ORDER = ("comes later in the stated order", Severity.UNSUPPORTED)
