@@ -55,9 +55,10 @@ def load_steps(dt, step, first, length, CHUNK: tl.constexpr):
 
 
 @triton.jit
-def log_decays(steps, rate):
-    """The sums of dt A up to and with each step of a chunk, and over all of it, in f64."""
+def log_decays(steps, rate, count):
+    """The sums of dt A up to and with each step of a chunk that has `count` of them or more, and over all of it, in f64."""
     exponents = steps.to(tl.float64) * rate.to(tl.float64)
+    exponents = tl.where(tl.arange(0, steps.shape[0]) < count, exponents, 0.0)  # even if the rate is infinite
     exponents = tl.where(exponents > FARTHEST, FARTHEST, exponents)  # but not if it is NaN
     exponents = tl.where(exponents < -FARTHEST, -FARTHEST, exponents)
     return tl.cumsum(exponents, 0), tl.sum(exponents, 0)
