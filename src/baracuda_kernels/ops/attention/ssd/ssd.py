@@ -6,13 +6,15 @@ y[t] = h[t] C[t]
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baracuda_kernels.core.args import Args, read, unit_last_axis, write
-from baracuda_kernels.core.kernel import Kernel, at_most, exact_order
+from baracuda_kernels.core.kernel import Kernel, at_most, exact_order, matrix_units
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.sku import BackendKind, LayoutSku, OpCategory
+from baracuda_kernels.core.sku import BackendKind, LayoutSku, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.attention.kind import AttentionKind
-from baracuda_kernels.ops.attention.ssd import reference
+from baracuda_kernels.ops.attention.ssd import reference, tiles
 from baracuda_kernels.ops.attention.ssd.cases import SsdChunkScanBackwardCases, SsdChunkScanCases
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.spans import MOST_COLUMNS, backward_workspace, forward_workspace
@@ -23,6 +25,11 @@ LIMITS = (at_most("head_dim", MOST_COLUMNS), at_most("state_dim", MOST_COLUMNS))
 ROWS = {"layout": unit_last_axis}
 STEPS = {"element": "step_element"}
 STATE = {"element": "state_element", "layout": unit_last_axis}
+
+
+def one_walk(descriptor: SsdChunkScanDescriptor) -> PrecisionGuarantee:
+    """The guarantee of a kernel on the matrix units that treats every sequence alike."""
+    return replace(matrix_units(descriptor), batch_invariant=True)
 
 
 class SsdChunkScanArgs(Args):
@@ -51,6 +58,25 @@ class SsdChunkScanPlan(Plan[SsdChunkScanDescriptor, SsdChunkScanArgs]):
             limits=LIMITS,
             workspace=forward_workspace,
             layout=LayoutSku.UNIT_LAST_AXIS,
+        ),
+        Kernel(
+            "triton.ssd_chunk_scan",
+            BackendKind.TRITON,
+            "triton:forward",
+            matrix_units,
+            limits=LIMITS,
+            workspace=tiles.workspace_bytes,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+            shared_bytes=tiles.SHARED_BYTES,
+        ),
+        Kernel(
+            "triton.ssd_chunk_scan_walk",
+            BackendKind.TRITON,
+            "triton:forward_walk",
+            one_walk,
+            limits=LIMITS,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+            shared_bytes=tiles.SHARED_BYTES,
         ),
     )
 
