@@ -80,7 +80,7 @@ def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any
     return [
         problem
         for problem in corners(op, kernel, element)
-        if not list(kernel.reasons_against(problem, DEVICE, bk.PlanPreference()))
+        if not list(kernel.reasons_against(problem, DEVICE, bk.PlanPreference(allow_tf32=True)))
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["LOG2E", "exp"]
+__all__ = ["LOG2E", "exp", "rounded_product"]
 
 LOG2E = tl.constexpr(1.44269502162933349609375)  # log2(e) as f32 has it
 LOG2E_REST = tl.constexpr(1.92596299e-8)
@@ -23,3 +23,9 @@ def exp(x, PRECISE: tl.constexpr):
         power = tl.exp2(t)
         # Where 2^t is 0, infinite or NaN there is nothing to put back.
         return tl.where((t > -200.0) & (t < 200.0), power + power * (lost * LN2), power)
+
+
+@triton.jit
+def rounded_product(a, b):
+    """a b, never fused into a sum that follows. Lanes that add each other's products would fuse their own only, and not agree."""
+    return tl.fma(a, b, tl.zeros_like(a))

@@ -46,13 +46,15 @@ def rows_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) 
 
 
 def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> Tile:
-    """Strips of 64 bytes: narrower ones waste the memory's bursts, wider ones leave less of a column to be held."""
+    """Strips that are wide enough for the memory's bursts, and narrow enough that much of a column can be held. Timed on an H200."""
     size = problem.element.size
-    cols = 64 // size
-    roomy = vectors and size < 8  # addresses and f64 take registers too
-    most_held = (256 if size < 8 else 128) if direction == "forward" else (1024 if roomy else 512)
-    held = min(power_of_two(problem.extent), most_held)
-    warps = min(16 if direction == "backward" else 8, max(1, held * cols * size // (32 * 32)))
+    if direction == "forward":
+        cols, most_rows, most_held, per_thread = 128 // size, 256 if size == 2 else 512, 64 if size == 2 else 512, 32
+    else:
+        cols, most_rows, most_held, per_thread = 64 // size, 512, 1024, 32 // size
+    if not vectors or size == 8:  # addresses and f64 take registers too
+        most_rows, most_held = most_rows // 2, most_held // 2
+    rows, held = (min(power_of_two(problem.extent), most) for most in (most_rows, most_held))
+    warps = min(16, max(1, rows * cols // (32 * per_thread)))
     lanes = Tile(0, cols, warps).lanes(problem.element)
-    held = max(held, lanes)
-    return Tile(max(lanes, min(held, 512 if vectors else 256)), cols, warps, held)
+    return Tile(max(lanes, rows), cols, warps, max(lanes, held))

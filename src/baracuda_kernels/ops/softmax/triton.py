@@ -177,7 +177,8 @@ def forward_columns(
     col = tl.arange(0, COLS)[None, :]
     held_row = tl.arange(0, HELD)[:, None]
     held_inside = (held_row < extent) & (col < width)
-    held = tl.load(x + held_row.to(tl.int64) * x_step + col, mask=held_inside, other=float("-inf"))
+    # What is held is never read again, so that the cache has room for what is.
+    held = tl.load(x + held_row.to(tl.int64) * x_step + col, mask=held_inside, other=float("-inf"), eviction_policy="evict_first")
     tops = column_max(held.to(ACC), LANES)
     held = hold(held)
     row = tl.arange(0, ROWS)[:, None]
@@ -222,8 +223,8 @@ def backward_columns(
     col = tl.arange(0, COLS)[None, :]
     held_row = tl.arange(0, HELD)[:, None]
     held_inside = (held_row < extent) & (col < width)
-    held_up = tl.load(dy + held_row.to(tl.int64) * dy_step + col, mask=held_inside, other=0.0)
-    held_out = tl.load(y + held_row.to(tl.int64) * y_step + col, mask=held_inside, other=0.0)
+    held_up = tl.load(dy + held_row.to(tl.int64) * dy_step + col, mask=held_inside, other=0.0, eviction_policy="evict_first")
+    held_out = tl.load(y + held_row.to(tl.int64) * y_step + col, mask=held_inside, other=0.0, eviction_policy="evict_first")
     totals = column_sum(held_up.to(ACC) if LOG else held_up.to(ACC) * held_out.to(ACC), LANES)
     held_up, held_out = hold(held_up), hold(held_out)
     row = tl.arange(0, ROWS)[:, None]

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import offset
+from baracuda_kernels.gpu.maths import rounded_product
 
 __all__ = ["add_partials", "backward_rows", "forward_long", "forward_rows", "project_segments"]
 
@@ -37,12 +38,12 @@ def forward_rows(
         row = start + tl.arange(0, ROWS)[:, None]
         inside = within if ROWS == 1 else (row < end) & within
         values = tl.load(x + offset(row, extents, x_steps) + _places(col, x_row, CONTIGUOUS), mask=inside, other=0.0).to(ACC)
-        square = tl.sum(values * values, 1, keep_dims=True) / count + EPS
+        square = tl.sum(rounded_product(values, values), 1, keep_dims=True) / count + EPS
         root = tl.sqrt(square)
         if RANGED and tl.max(_out_of_range(square).to(tl.int32)) > 0:
             unit = _unit(tl.max(tl.abs(values), 1, keep_dims=True), ROOT_EPS)
             parts, rest = values / unit, ROOT_EPS / unit
-            root = unit * tl.sqrt(tl.sum(parts * parts, 1, keep_dims=True) / count + rest * rest)
+            root = unit * tl.sqrt(tl.sum(rounded_product(parts, parts), 1, keep_dims=True) / count + rest * rest)
         tl.store(rms + offset(row, extents, rms_steps), root.to(rms.dtype.element_ty), mask=row < end)
         result = values * (1.0 / root)
         if SCALED:
