@@ -65,6 +65,7 @@ class RMSNormCases(Cases[Any]):
         for shape in CUDA_SHOWCASE:
             yield self.problem(shape, 1, True, ElementKind.BF16, ElementKind.F32)
         yield self.problem((8192, 4096), 1, True, ElementKind.F32, ElementKind.F32)
+        yield self.problem(CUDA_SHOWCASE[0], 1, True, ElementKind.BF16, ElementKind.BF16)
 
     def from_options(self, options: dict[str, Any]) -> Any:
         if "input_shape" in options:
