@@ -38,18 +38,25 @@ def forward_rows(
         row = start + tl.arange(0, ROWS)[:, None]
         inside = within if ROWS == 1 else (row < end) & within
         values = tl.load(x + offset(row, extents, x_steps) + _places(col, x_row, CONTIGUOUS), mask=inside, other=0.0).to(ACC)
-        square = tl.sum(rounded_product(values, values), 1, keep_dims=True) / count + EPS
+        square = _sum_of_squares(values) / count + EPS
         root = tl.sqrt(square)
         if RANGED and tl.max(_out_of_range(square).to(tl.int32)) > 0:
             unit = _unit(tl.max(tl.abs(values), 1, keep_dims=True), ROOT_EPS)
             parts, rest = values / unit, ROOT_EPS / unit
-            root = unit * tl.sqrt(tl.sum(rounded_product(parts, parts), 1, keep_dims=True) / count + rest * rest)
+            root = unit * tl.sqrt(_sum_of_squares(parts) / count + rest * rest)
         tl.store(rms + offset(row, extents, rms_steps), root.to(rms.dtype.element_ty), mask=row < end)
         result = values * (1.0 / root)
         if SCALED:
             result *= scale
         target = y + offset(row, extents, y_steps) + _places(col, y_row, CONTIGUOUS)
         tl.store(target, result.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _sum_of_squares(values):
+    """Of each row. Every lane has the same bits: in a short row, of which a lane has one element, its square must be rounded."""
+    squares = values * values if values.shape[1] > 1024 else rounded_product(values, values)
+    return tl.sum(squares, 1, keep_dims=True)
 
 
 @triton.jit
