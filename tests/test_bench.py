@@ -17,10 +17,10 @@ import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.bench import command, engine, peers
-from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, FLOORS, Settings, measure, measure_host, showcase
+from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, COPIES, PRODUCT, Row, Settings, measure, measure_host, showcase
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
-from baracuda_kernels.bench.timing import interleaved
+from baracuda_kernels.bench.timing import Times, interleaved
 from baracuda_kernels.core import registry
 
 QUICK = Settings(rounds=2, without=frozenset({COMPILED, JAX}))
@@ -34,6 +34,24 @@ def wrong_reference(descriptor: Any, **inputs: Any) -> Any:
 
 def test_a_problem_is_described_by_its_fields() -> None:
     assert describe(SMALL) == "softmax bf16 [6,40] axis 1"
+
+
+def test_one_field_can_be_varied(capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = list(engine.varied(["ssd_chunk_scan", "ssd_chunk_scan_backward"], "seq_len=128,512"))
+    assert [(op, descriptor.seq_len) for op, _, descriptor in tasks] == [
+        (op, length) for op in ("ssd_chunk_scan", "ssd_chunk_scan_backward") for length in (128, 512)
+    ]
+    assert command.main(["ssd_chunk_scan", "--vary", "no_such_field=1"]) == 2
+    assert "no_such_field" in capsys.readouterr().err
+
+
+def test_the_floor_is_the_longer_of_copy_and_product() -> None:
+    row = Row("op", "problem", {}, 1, 1, kernel="ours", times={COPIES[0]: Times(2.0, 1.0), "ours": Times(4.0, 4.0)})
+    assert row.share_of_floor == 0.5
+    row.times[PRODUCT] = Times(1.0, 1.0)
+    assert row.share_of_floor == 0.5
+    row.times[PRODUCT] = Times(1.0, 1.0).scaled(3.0)
+    assert row.share_of_floor == 0.75 and row.others() == []
 
 
 def test_bytes_count_every_operand_once() -> None:
@@ -54,10 +72,10 @@ def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Pla
     row = measure("op", plan, descriptor, QUICK)
     kernels = {kernel.name for kernel in plan.kernels if kernel.device is bk.DeviceKind.CPU}
     assert row.kernel == plan.kernels[0].name
-    assert set(row.times) == {*FLOORS, *kernels, ALLOCATING, GIVEN}
+    assert set(row.times) == {*COPIES, *kernels, ALLOCATING, GIVEN}
     assert all(0 < times.minimum <= times.median for times in row.times.values())
     assert row.ours is not None and row.floor is not None
-    assert row.floor.median == min(row.times[name].median for name in FLOORS)
+    assert row.floor.median == min(row.times[name].median for name in COPIES)
     assert row.share_of_floor == row.floor.median / row.ours.median
     assert row.times_faster_than(GIVEN) == row.times[GIVEN].median / row.ours.median
     assert row.flops == plan.cases.flops(descriptor)

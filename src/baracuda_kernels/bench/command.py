@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from baracuda_kernels.bench import record, report
-from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase
+from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase, varied
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.core import registry
@@ -19,6 +19,9 @@ from baracuda_kernels.core.device import Device, DeviceKind
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
+    parser.add_argument(
+        "--vary", metavar="FIELD=V1,V2,...", help="the first showcase problem of each op with these values of a whole-number field"
+    )
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
     parser.add_argument(
@@ -46,7 +49,12 @@ def run(options: argparse.Namespace) -> int:
     console = report.console()
 
     ops = options.ops or list(plans)
-    rows, host_rows = measure_all(list(showcase(ops, 1 if options.quick else None, kind)), ops, settings, console)
+    try:
+        tasks = list(varied(ops, options.vary, kind) if options.vary else showcase(ops, 1 if options.quick else None, kind))
+    except (ValueError, TypeError) as mistake:
+        report.console(stderr=True).print(f"--vary {options.vary}: {mistake}", markup=False)
+        return 2
+    rows, host_rows = measure_all(tasks, [] if options.vary else ops, settings, console)
     console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baracuda_kernels.bench.correct import Comparison, compare
@@ -24,7 +24,9 @@ from baracuda_kernels.core.workspace import Workspace
 Task = tuple[str, type[Plan[Any, Any]], Descriptor]
 
 CPU = Device.cpu()
-FLOORS = ("torch copy_", "numpy copyto")
+COPIES = ("torch copy_", "numpy copyto")
+PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
+FLOORS = (*COPIES, PRODUCT)
 ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 
 
@@ -57,12 +59,15 @@ class Row:
 
     @property
     def floor(self) -> Times | None:
-        """The faster of the copies."""
-        return min((self.times[name] for name in FLOORS if name in self.times), key=lambda times: times.median, default=None)
+        """The faster of the copies, or the matrix product where that takes longer."""
+        copies = [self.times[name] for name in COPIES if name in self.times]
+        products = [self.times[name] for name in (PRODUCT,) if name in self.times]
+        fastest = min(copies, key=_median, default=None)
+        return fastest and max([fastest, *products], key=_median)
 
     @property
     def share_of_floor(self) -> float | None:
-        """1 at the speed of a copy, less where slower."""
+        """1 at the speed of the floor, less where slower."""
         return self.floor.median / self.ours.median if self.floor and self.ours else None
 
     def times_faster_than(self, contender: str) -> float | None:
@@ -99,6 +104,15 @@ def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = 
         for descriptors in by_element.values():
             for descriptor in descriptors if per_element is None else _spread(descriptors, per_element):
                 yield op, plans[op], descriptor
+
+
+def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
+    """How the time grows: the first showcase problem of each op, with each of the values ("seq_len=1024,4096") of one field."""
+    name, _, values = field_and_values.partition("=")
+    for op in ops:
+        _, plan, first = next(showcase([op], 1, kind))
+        for value in values.split(","):
+            yield op, plan, replace(first, **{name: int(value)})
 
 
 def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
@@ -139,8 +153,11 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     if row.kernel in row.wrong:
         return row
 
-    contenders = _copies(row.bytes, settings.device) | ours | _ready_peers(problem, settings, row.notes)
+    product, operations = _product(flops, plan, descriptor, settings.device)
+    contenders = _copies(row.bytes, settings.device) | product | ours | _ready_peers(problem, settings, row.notes)
     row.times = interleaved(contenders, settings.rounds, clock_of(settings.device))
+    if PRODUCT in row.times:
+        row.times[PRODUCT] = row.times[PRODUCT].scaled(flops / operations)
     return row
 
 
@@ -230,9 +247,31 @@ def _copies(moved: int, device: Device) -> dict[str, Callable[[], object]]:
 
     source, target = (torch.ones(max(1, moved // 8), dtype=torch.float32, device=str(device)) for _ in range(2))
     if device.kind is DeviceKind.CUDA:
-        return {FLOORS[0]: lambda: target.copy_(source)}
+        return {COPIES[0]: lambda: target.copy_(source)}
     from_array, to_array = source.numpy(), target.numpy()
-    return dict(zip(FLOORS, (lambda: target.copy_(source), lambda: numpy.copyto(to_array, from_array)), strict=True))
+    return dict(zip(COPIES, (lambda: target.copy_(source), lambda: numpy.copyto(to_array, from_array)), strict=True))
+
+
+def _product(
+    flops: int, plan: type[Plan[Any, Any]], descriptor: Any, device: Device
+) -> tuple[dict[str, Callable[[], object]], int]:
+    """A square matrix product of about as many operations, for ops that are made of such products, and its operations."""
+    if not plan.cases.on_matrix_units or device.kind is not DeviceKind.CUDA:
+        return {}, 1
+    import torch
+
+    from baracuda_kernels.interop.torch_views import DTYPES
+
+    # Large enough that the matrix units are busy; the time is scaled.
+    extent = max(4096, round((flops / 2) ** (1 / 3) / 256) * 256)
+    dtype = DTYPES[element_of(descriptor)]
+    left, right = (torch.rand(extent, extent, device=str(device), dtype=dtype) for _ in range(2))
+    out = torch.empty_like(left)
+    return {PRODUCT: lambda: torch.matmul(left, right, out=out)}, 2 * extent**3
+
+
+def _median(times: Times) -> float:
+    return times.median
 
 
 def _ready_peers(problem: Problem, settings: Settings, notes: list[str]) -> dict[str, Callable[[], object]]:

@@ -65,10 +65,15 @@ def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
 
 def liger(tensor: Any, make: Callable[[], Call], name: str = LIGER) -> Iterator[tuple[str, Call]]:
     """A kernel of Liger, for operands on CUDA; `make` imports it."""
+    yield from installed("liger_kernel", tensor, make, name)
+
+
+def installed(package: str, tensor: Any, make: Callable[[], Call], name: str) -> Iterator[tuple[str, Call]]:
+    """A kernel of a package that may be there, for operands on CUDA; `make` imports it."""
 
     def set_up() -> Call:
-        if importlib.util.find_spec("liger_kernel") is None:
-            raise PeerUnavailable("liger_kernel is not installed")
+        if importlib.util.find_spec(package) is None:
+            raise PeerUnavailable(f"{package} is not installed")
         return make()
 
     if tensor.is_cuda:

@@ -31,7 +31,10 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False)
 
 
-LEGEND = "floor and ours: ms of a copy of as many bytes and of our kernel; share: floor / ours; ×: how many times faster ours is"
+LEGEND = (
+    "floor: ms of a copy of as many bytes, or of a matrix product of as many operations where that takes longer; "
+    "ours: ms of our kernel; share: floor / ours; ×: how many times faster ours is"
+)
 
 
 def milliseconds(seconds: float) -> str:

@@ -21,6 +21,9 @@ class Times:
     median: float
     minimum: float
 
+    def scaled(self, factor: float) -> Times:
+        return Times(self.median * factor, self.minimum * factor)
+
 
 Clock = Callable[[Callable[[], object], int], float]
 """Seconds per call: `clock(call, repeats)`."""

@@ -16,6 +16,8 @@ D = TypeVar("D", bound=Descriptor)
 class Cases(Generic[D]):
     """Base of an op's cases; `descriptor` is the descriptor's class, so that two directions can share one set."""
 
+    on_matrix_units = False  # whether it is made of matrix products, whose rate bounds it as the memory's does
+
     def __init__(self, descriptor: type[D]) -> None:
         self.descriptor = descriptor
 

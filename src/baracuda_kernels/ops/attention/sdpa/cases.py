@@ -24,6 +24,8 @@ SHOWCASE = ((2, 8, 512, 512, 64, 64, None), (1, 16, 1024, 1024, 128, 128, None))
 
 
 class SdpaCases(Cases[SdpaDescriptor]):
+    on_matrix_units = True
+
     def __init__(self) -> None:
         super().__init__(SdpaDescriptor)
 
@@ -74,6 +76,8 @@ class SdpaCases(Cases[SdpaDescriptor]):
 
 class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
     """The forward's problems, less what the weights already tell."""
+
+    on_matrix_units = True
 
     def __init__(self) -> None:
         super().__init__(SdpaBackwardDescriptor)

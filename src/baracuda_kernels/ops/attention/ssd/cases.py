@@ -20,7 +20,12 @@ CORNERS = (
 )  # fmt: skip
 
 
+LEAST_CHUNK = 32  # steps to a chunk below which matrix units are not kept busy: what is counted as necessary
+
+
 class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
+    on_matrix_units = True
+
     def corners(self, element: ElementKind) -> Iterator[SsdChunkScanDescriptor]:
         for number, (batch, length, heads, head_dim, state_dim, chunk, groups) in enumerate(CORNERS):
             dt_element = ElementKind.F32 if number % 3 == 1 and element.size == 2 else None
@@ -60,9 +65,9 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
         return {"a": a, "dt": dt}
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
-        """Four matrix products, two of which are triangles over the requested chunk."""
+        """Four matrix products, two of which are triangles over a chunk."""
         columns, state = descriptor.head_dim + descriptor.state_dim, descriptor.head_dim * descriptor.state_dim
-        return self._steps(descriptor) * (descriptor.chunk_size * columns + 4 * state)
+        return self._steps(descriptor) * (min(descriptor.chunk_size, LEAST_CHUNK) * columns + 4 * state)
 
     def summed_extent(self, descriptor: SsdChunkScanDescriptor) -> int:
         return max(descriptor.seq_len, descriptor.head_dim * descriptor.state_dim)
@@ -77,7 +82,7 @@ class SsdChunkScanBackwardCases(SsdChunkScanCases):
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
         columns, state = 2 * descriptor.head_dim + 3 * descriptor.state_dim, descriptor.head_dim * descriptor.state_dim
-        return self._steps(descriptor) * (descriptor.chunk_size * columns + 10 * state)
+        return self._steps(descriptor) * (min(descriptor.chunk_size, LEAST_CHUNK) * columns + 10 * state)
 
     def is_long_chain(self) -> bool:
         return True

@@ -1,6 +1,7 @@
-"""What the scan is timed beside: the same chunked algorithm with torch.einsum, and the recurrence step by step, both in PyTorch.
+"""What the scan is timed beside: the same chunked algorithm with torch.einsum, and the recurrence step by step, both in PyTorch; on CUDA
+also the former through torch.compile, mamba_ssm's Triton kernels and, where every head has its own group, flash-linear-attention's.
 
-Halves are widened to f32 first, as the kernels do. Gradients are autograd's, and only the backward pass is timed. The recurrence takes
+In PyTorch halves are widened to f32 first. Gradients are autograd's, and only the backward pass is timed. The recurrence takes
 seconds, so only the first 16th of the sequence is timed, and its name says so.
 """
 
@@ -10,11 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baracuda_kernels.bench.peers import Call
+from baracuda_kernels.bench.peers import COMPILED, Call, PeerUnavailable, installed
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
 CHUNKED = "torch.einsum, chunked"
 STEPWISE = "PyTorch, step by step, 1/16 of the steps"
+MAMBA, FLA = "mamba_ssm", "fla simple GLA"
+MAMBA_CHUNK = 256  # what its models use
+LARGEST_MATRIX = 2 << 30  # bytes of all decays within chunks, past which torch.einsum is left out
 INPUTS = ("x", "dt", "a", "b", "c", "initial_state")
 PER_STEP = ("x", "dt", "b", "c", "dy")
 
@@ -22,33 +26,84 @@ PER_STEP = ("x", "dt", "b", "c", "dy")
 def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     for name, scan, problem, given in _contenders(descriptor, operands):
         yield name, _forward(problem, scan, given)
+    yield from installed("mamba_ssm", operands["x"], lambda: _mamba(descriptor, operands), MAMBA)
+    if descriptor.groups == descriptor.num_heads:
+        yield from installed("fla", operands["x"], lambda: _forward(descriptor, fla, operands, widen=False), FLA)
 
 
 def ssd_chunk_scan_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     for name, scan, problem, given in _contenders(descriptor, operands):
         yield name, _gradient(problem, scan, given)
+    yield from installed("mamba_ssm", operands["x"], lambda: _mamba_backward(descriptor, operands), MAMBA)
+    if descriptor.groups == descriptor.num_heads:
+        yield from installed("fla", operands["x"], lambda: _gradient(descriptor, fla, operands, widen=False), FLA)
 
 
 def _contenders(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Callable[..., Any], Any, Any]]:
-    if descriptor.seq_len % descriptor.chunk_size == 0:
+    steps_squared = descriptor.batch_size * descriptor.num_heads * descriptor.seq_len * descriptor.chunk_size
+    if descriptor.seq_len % descriptor.chunk_size == 0 and 4 * steps_squared <= LARGEST_MATRIX:
         yield CHUNKED, chunked, descriptor, operands
+        if operands["x"].is_cuda:
+            yield COMPILED, _compiled(chunked), descriptor, operands
     steps = -(-descriptor.seq_len // 16)
     first = {name: tensor[:, :steps] if name in PER_STEP else tensor for name, tensor in operands.items()}
     yield STEPWISE, stepwise, replace(descriptor, seq_len=steps), first
 
 
-def _forward(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any]) -> Call:
+def _compiled(scan: Callable[..., Any]) -> Callable[..., Any]:
+    """The scan through torch.compile, from its first call on."""
+    ready: list[Any] = []
+
+    def call(*arguments: Any) -> Any:
+        import torch
+
+        if not ready:
+            torch._dynamo.reset()
+            ready.append(torch.compile(scan, dynamic=False))
+        try:
+            return ready[0](*arguments)
+        except torch._dynamo.exc.BackendCompilerFailed as failure:
+            raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
+
+    return call
+
+
+def _mamba(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Call:
+    from mamba_ssm.ops.triton.ssd_combined import _mamba_chunk_scan_combined_fwd
+
+    inputs = [operands[name] for name in ("x", "dt", "a", "b", "c")]
+    return lambda: _mamba_chunk_scan_combined_fwd(*inputs, MAMBA_CHUNK, initial_states=operands.get("initial_state"))
+
+
+def _mamba_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Call:
+    from mamba_ssm.ops.triton.ssd_combined import _mamba_chunk_scan_combined_bwd
+
+    inputs = [operands[name] for name in ("dy", "x", "dt", "a", "b", "c")]
+    states = {"initial_states": operands.get("initial_state"), "dfinal_states": operands.get("d_final_state")}
+    return lambda: _mamba_chunk_scan_combined_bwd(*inputs, operands["dy"], MAMBA_CHUNK, **states)
+
+
+def fla(descriptor: SsdChunkScanDescriptor, x: Any, dt: Any, a: Any, b: Any, c: Any, initial_state: Any) -> tuple[Any, Any]:
+    """The scan as linear attention with one gate per head: queries c, keys b, values x dt."""
+    from fla.ops.simple_gla import chunk_simple_gla
+
+    values, gates = x * dt[..., None].to(x.dtype), dt.float() * a
+    return chunk_simple_gla(c, b, values, gates, scale=1.0, initial_state=initial_state, output_final_state=True)
+
+
+def _forward(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True) -> Call:
     import torch
 
     def call() -> object:
         with torch.no_grad():
-            y, state = scan(descriptor, *_widened([operands.get(name) for name in INPUTS]))
+            inputs = [operands.get(name) for name in INPUTS]
+            y, state = scan(descriptor, *(_widened(inputs) if widen else inputs))
             return y.to(operands["x"].dtype), state
 
     return call
 
 
-def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any]) -> Call:
+def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True) -> Call:
     import torch
 
     recorded: list[tuple[Any, ...]] = []
@@ -56,7 +111,7 @@ def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], oper
     def call() -> object:
         if not recorded:
             inputs = [None if operands.get(name) is None else operands[name].detach().requires_grad_() for name in INPUTS]
-            y, state = scan(descriptor, *_widened(inputs))
+            y, state = scan(descriptor, *(_widened(inputs) if widen else inputs))
             pairs = [(y.to(operands["x"].dtype), operands["dy"]), (state, operands.get("d_final_state"))]
             outputs, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
             recorded.append(([given for given in inputs if given is not None], outputs, gradients))
