@@ -1,4 +1,4 @@
-"""The formulas in NumPy float64, sharing nothing with any kernel."""
+"""The formulas in NumPy float64, sharing nothing with any kernel. CuPy's arrays will do as well."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ def sdpa(descriptor: SdpaDescriptor, q: Any, k: Any, v: Any, mask: Any = None) -
     k, v = _for_each_head(descriptor, k), _for_each_head(descriptor, v)
     with numpy.errstate(invalid="ignore", over="ignore", divide="ignore"):
         scores = q @ k.swapaxes(-1, -2) * descriptor.scale
-        hidden = numpy.zeros(scores.shape, bool)
+        hidden = numpy.zeros_like(scores, dtype=bool)
         if mask is not None:
             hidden |= mask == -numpy.inf
             scores = scores + mask
         if descriptor.is_causal:
-            hidden |= numpy.arange(descriptor.key_len) > numpy.arange(descriptor.query_len)[:, None]
+            keys, queries = (numpy.arange(extent, like=scores) for extent in (descriptor.key_len, descriptor.query_len))
+            hidden |= keys > queries[:, None]
         scores = numpy.where(hidden, -numpy.inf, scores)
-        top = scores.max(axis=-1, keepdims=True, initial=-numpy.inf)
+        top = scores.max(axis=-1, keepdims=True) if descriptor.key_len else 0.0
         weights = numpy.exp(scores - numpy.where(top == -numpy.inf, 0.0, top))
         total = weights.sum(axis=-1, keepdims=True)
         attn = numpy.where(total == 0.0, 0.0, weights / total)

@@ -1,4 +1,4 @@
-"""The recurrence step by step in NumPy float64, and its adjoint, sharing nothing with any kernel."""
+"""The recurrence step by step in NumPy float64, and its adjoint, sharing nothing with any kernel. CuPy's arrays will do as well."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def scan(descriptor: SsdChunkScanDescriptor, x: Any, dt: Any, a: Any, b: Any, c:
     import numpy
 
     b, c = (_per_head(descriptor, group) for group in (b, c))
-    state = numpy.zeros(descriptor.state_shape) if initial_state is None else initial_state.copy()
-    y = numpy.zeros(descriptor.x_shape)
+    state = numpy.zeros_like(x, shape=descriptor.state_shape) if initial_state is None else initial_state.copy()
+    y = numpy.zeros_like(x)
     with numpy.errstate(over="ignore", invalid="ignore", under="ignore"):
         for t in range(descriptor.seq_len):
             state = _step(state, x, dt, a, b, t)
@@ -41,10 +41,9 @@ def scan_backward(
 
     length, group_shape = descriptor.seq_len, descriptor.b_shape
     b, c = (_per_head(descriptor, group) for group in (b, c))
-    dx, d_dt, d_a = numpy.zeros(descriptor.x_shape), numpy.zeros(descriptor.dt_shape), numpy.zeros(descriptor.a_shape)
-    d_b, d_c = numpy.zeros(b.shape), numpy.zeros(c.shape)
-    start = numpy.zeros(descriptor.state_shape) if initial_state is None else initial_state
-    adjoint = numpy.zeros(descriptor.state_shape) if d_final_state is None else d_final_state.copy()
+    dx, d_dt, d_a, d_b, d_c = map(numpy.zeros_like, (x, dt, a, b, c))
+    start = numpy.zeros_like(x, shape=descriptor.state_shape) if initial_state is None else initial_state
+    adjoint = numpy.zeros_like(start) if d_final_state is None else d_final_state.copy()
     segment = max(1, int(length**0.5))
     with numpy.errstate(over="ignore", invalid="ignore", under="ignore"):
         starts = {0: start}
