@@ -10,7 +10,7 @@ import pytest
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import kernel as kernel_module
-from baracuda_kernels.core import race
+from baracuda_kernels.core import race, wisdom
 
 from conftest import PLANS
 from toy import ToyDescriptor, ToyPlan
@@ -106,12 +106,12 @@ def test_nonsense_preferences(wrong: Any) -> None:
 def test_measure_takes_the_fastest_and_remembers(monkeypatch: Any) -> None:
     asked = []
 
-    def seconds(plan: Any, stream: Any) -> float:
-        asked.append(plan.kernel.name)
-        return {"numba.softmax": 2e-6, "aten.softmax": 1e-6}[plan.kernel.name]
+    def seconds(plans: Any, stream: Any) -> dict[str, float]:
+        asked.extend(plans)
+        return {name: {"numba.softmax": 2e-6, "aten.softmax": 1e-6}[name] for name in plans}
 
-    monkeypatch.setattr(race, "_measure", seconds)
-    monkeypatch.setattr(race, "_remembered", {})
+    monkeypatch.setattr(race, "measure", seconds)
+    monkeypatch.setattr(wisdom, "measured", wisdom.Wisdom())
     preference = bk.PlanPreference(effort=bk.Effort.MEASURE)
     for _ in range(3):
         plan = bk.SoftmaxPlan.select(CPU, _softmax(), preference)

@@ -4,6 +4,7 @@ from baracuda_kernels.core.element import ElementKind as ElementKind
 from baracuda_kernels.core.errors import BufferTooSmall as BufferTooSmall
 from baracuda_kernels.core.errors import Error as Error
 from baracuda_kernels.core.errors import InvalidProblem as InvalidProblem
+from baracuda_kernels.core.errors import InvalidWisdom as InvalidWisdom
 from baracuda_kernels.core.errors import KernelInternal as KernelInternal
 from baracuda_kernels.core.errors import MisalignedOperand as MisalignedOperand
 from baracuda_kernels.core.errors import Unsupported as Unsupported
@@ -26,6 +27,10 @@ from baracuda_kernels.core.sku import PrecisionGuarantee as PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream as Stream
 from baracuda_kernels.core.tensor import TensorMut as TensorMut
 from baracuda_kernels.core.tensor import TensorRef as TensorRef
+from baracuda_kernels.core.wisdom import Wisdom as Wisdom
+from baracuda_kernels.core.wisdom import forget_wisdom as forget_wisdom
+from baracuda_kernels.core.wisdom import load_wisdom as load_wisdom
+from baracuda_kernels.core.wisdom import save_wisdom as save_wisdom
 from baracuda_kernels.core.workspace import Workspace as Workspace
 from baracuda_kernels.lang.parallel import get_num_threads as get_num_threads
 from baracuda_kernels.lang.parallel import set_num_threads as set_num_threads

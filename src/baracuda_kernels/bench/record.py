@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import json
 import math
-import os
 import platform
 import subprocess
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from baracuda_kernels.bench.engine import HostRow, Row, Settings
 from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.machine import cores, cpu_name, versions
 
 SCHEMA = 1
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "jax", "liger_kernel")
@@ -30,7 +28,7 @@ def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings) -> 
         **_accelerator(settings.device),
         "cpu": cpu_name(),
         "cores": cores(),
-        "versions": {"python": platform.python_version()} | _versions(),
+        "versions": {"python": platform.python_version()} | versions(_PACKAGES),
         "commit": _commit(),
         "rounds": settings.rounds,
         "rows": [_row(row) for row in rows],
@@ -59,37 +57,12 @@ def _row(row: Row) -> dict[str, Any]:
     return record
 
 
-def cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _accelerator(device: Device) -> dict[str, str]:
     if device.kind is DeviceKind.CPU:
         return {}
     import torch
 
     return {"gpu": torch.cuda.get_device_name(device.index), "cuda": str(torch.version.cuda)}
-
-
-def _versions() -> dict[str, str]:
-    present = [name for name in _PACKAGES if importlib.util.find_spec(name.replace("-", "_")) is not None]
-    return {name: version for name in present if (version := _version(name)) is not None}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:  # a source tree on the path
-        return None
 
 
 def _commit() -> str | None:

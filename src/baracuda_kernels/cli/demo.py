@@ -13,8 +13,8 @@ from baracuda_kernels.bench import report
 from baracuda_kernels.bench.command import measure_all
 from baracuda_kernels.bench.engine import Row, Settings, showcase
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
-from baracuda_kernels.bench.record import cores, cpu_name
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.machine import cores, cpu_name
 
 
 def add_to(commands: Any) -> None:

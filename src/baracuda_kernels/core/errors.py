@@ -53,6 +53,10 @@ class Unsupported(Error, NotImplementedError):
         return "\n".join(lines)
 
 
+class InvalidWisdom(Error, ValueError):
+    """A file of measured times that is corrupt, foreign or hostile. Nothing of it was used."""
+
+
 class MisalignedOperand(Error, ValueError):
     """An operand whose address or strides are not whole elements."""
 

@@ -6,9 +6,9 @@ import functools
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import CudaProfile, Device, DeviceKind
@@ -22,7 +22,19 @@ from baracuda_kernels.core.stream import Stream
 if TYPE_CHECKING:
     from baracuda_kernels.core.args import Args
 
-__all__ = ["Bind", "CompilesWhenBound", "Kernel", "Launch", "Limit", "at_most", "exact_order", "matrix_units", "rank_at_most"]
+__all__ = [
+    "Bind",
+    "Candidate",
+    "CompilesWhenBound",
+    "Kernel",
+    "Launch",
+    "Limit",
+    "at_most",
+    "candidates",
+    "exact_order",
+    "matrix_units",
+    "rank_at_most",
+]
 
 Launch = Callable[["Args", int, Stream], None]
 """Runs on checked operands: `launch(args, workspace address, stream)`."""
@@ -60,6 +72,10 @@ def _no_workspace(descriptor: Any) -> int:
     return 0
 
 
+def _no_others(descriptor: Any) -> tuple[()]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One candidate of a plan.
@@ -78,6 +94,7 @@ class Kernel:
     layout: LayoutSku = LayoutSku.STRIDED
     on: DeviceKind | None = None  # by default where the backend is at home
     shared_bytes: int = _SHARED_EVERYWHERE  # the most that a block of it uses, on CUDA
+    other_tiles: Callable[[Any], Sequence[Any]] = _no_others  # beside its own rule's, for a problem; worth measuring
 
     @property
     def device(self) -> DeviceKind:
@@ -139,12 +156,38 @@ class Kernel:
             got = f"shape {layout.shape} with stride {layout.stride}"
             yield Reason(ReasonCode.LAYOUT, name, got, f"a contiguous array, for {self.name}")
 
-    def prepare(self, package: str, descriptor: Descriptor, device: Device) -> Bind:
-        """Imports and compiles. `package` is where the op is declared."""
+    def prepare(self, package: str, descriptor: Descriptor, device: Device, tile: Any = None) -> Bind:
+        """Imports and compiles. `package` is where the op is declared; `tile` is one of `other_tiles`."""
         module, _, function = self.entry.partition(":")
         entry = getattr(importlib.import_module(f"{package}.{module}".lstrip(".")), function)
-        bind: Bind = entry(descriptor, device) if self.backend is BackendKind.TRITON else entry(descriptor)
+        given = (descriptor, device) if self.backend is BackendKind.TRITON else (descriptor,)
+        bind: Bind = entry(*given) if tile is None else entry(*given, tile)
         return bind
+
+
+class Candidate(NamedTuple):
+    """A kernel with the tile of its own rule, or with another."""
+
+    kernel: Kernel
+    tile: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name if self.tile is None else f"{self.kernel.name} {self.tile}"
+
+    def guarantee(self, descriptor: Descriptor) -> PrecisionGuarantee:
+        """Where a tile was chosen by its time, problems that differ in their batch alone may have got different ones."""
+        promised = self.kernel.guarantee(descriptor)
+        return promised if self.tile is None else replace(promised, batch_invariant=False)
+
+
+def candidates(kernels: Iterable[Kernel], descriptor: Descriptor, preference: PlanPreference) -> list[Candidate]:
+    """In the stated order, each kernel's own tile before its others."""
+    return [
+        Candidate(kernel, tile)
+        for kernel in kernels
+        for tile in (None, *(() if preference.batch_invariant else kernel.other_tiles(descriptor)))
+    ]
 
 
 # --- rules that kernels are declared with ----------------------------------------------------------------------------------

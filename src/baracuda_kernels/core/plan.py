@@ -14,7 +14,7 @@ from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
-from baracuda_kernels.core.kernel import Bind, CompilesWhenBound, Kernel, Launch
+from baracuda_kernels.core.kernel import Bind, Candidate, CompilesWhenBound, Kernel, Launch, candidates
 from baracuda_kernels.core.layout import Layout, may_share_memory
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -99,21 +99,27 @@ class Plan(Generic[D, A]):
         against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
         able = [kernel for kernel in kernels if not against[kernel]]
         if not able:
-            candidates = {kernel.name: reasons for kernel, reasons in against.items()}
-            everything = [reason for reasons in candidates.values() for reason in reasons]
-            raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, candidates)
-        plans = {
-            kernel: cls._prepared(kernel, stream, descriptor, preference) for kernel in able[: None if _races(preference) else 1]
-        }
-        if _races(preference):
-            chosen, lost = race.fastest(plans, stream)
-            against |= lost
+            refused = {kernel.name: reasons for kernel, reasons in against.items()}
+            everything = [reason for reasons in refused.values() for reason in reasons]
+            raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, refused)
+        choices = candidates(able, descriptor, preference)
+        if preference.effort is Effort.MEASURE:
+            plans = {choice: cls._prepared(choice, stream, descriptor, preference) for choice in choices}
+            seconds = race.times(cls, plans, stream)
+            chosen = race.fastest(choices, seconds)
+            plan = plans[chosen]
         else:
-            chosen = able[0]
-            for kernel in able[1:]:
-                against[kernel] = (Reason(ReasonCode.LATER_IN_ORDER, kernel.name, f"after {chosen.name}", "to be first"),)
-        plan = plans[chosen]
-        plan.rejected = MappingProxyType({kernel.name: reasons for kernel, reasons in against.items() if kernel is not chosen})
+            seconds = race.loaded_times(cls, descriptor, stream.device)
+            chosen = race.fastest(choices, seconds)
+            plan = cls._prepared(chosen, stream, descriptor, preference)
+        plan.seconds = seconds.get(chosen.name)
+        rejected = {kernel.name: reasons for kernel, reasons in against.items() if reasons}
+        rejected |= {
+            choice.name: (_lost(choice, chosen, seconds),)
+            for choice in choices
+            if choice is not chosen and (choice.tile is None or choice.name in seconds)
+        }
+        plan.rejected = MappingProxyType(rejected)
         return plan
 
     @classmethod
@@ -132,16 +138,17 @@ class Plan(Generic[D, A]):
             raise rejection(f"{cls.__name__}.select", reasons)
 
     @classmethod
-    def _prepared(cls, kernel: Kernel, stream: Stream, descriptor: D, preference: PlanPreference) -> Self:
-        plan = cls.__new__(cls)
-        plan.descriptor, plan.kernel, plan.preference, plan.device = descriptor, kernel, preference, stream.device
-        plan.rejected = MappingProxyType({})
+    def _prepared(cls, choice: Candidate, stream: Stream, descriptor: D, preference: PlanPreference) -> Self:
+        plan, kernel = cls.__new__(cls), choice.kernel
+        plan.descriptor, plan.kernel, plan.tile = descriptor, kernel, choice.tile
+        plan.preference, plan.device = preference, stream.device
+        plan.rejected, plan.seconds = MappingProxyType({}), None
         plan._stream = stream
         plan._workspace_size = kernel.workspace(descriptor)
         plan._launches = {}
         plan._pairs = cls._overlap_pairs()
         try:
-            plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device)
+            plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device, choice.tile)
             plan._get_ready()
         except Error:
             raise
@@ -156,7 +163,7 @@ class Plan(Generic[D, A]):
             epilogue=EpilogueKind.NONE,
             arch=stream.device.arch(),
             backend=kernel.backend,
-            precision_guarantee=kernel.guarantee(descriptor),
+            precision_guarantee=choice.guarantee(descriptor),
             name=kernel.name,
         )
         return plan
@@ -180,6 +187,8 @@ class Plan(Generic[D, A]):
     # --- what the plan tells -----------------------------------------------------------------------------------------------------
 
     kernel: Kernel
+    tile: Any  # None where it is the kernel's own rule's
+    seconds: float | None  # of one run, where it was measured
     preference: PlanPreference
     device: Device
     rejected: Mapping[str, tuple[Reason, ...]]
@@ -316,8 +325,14 @@ class Plan(Generic[D, A]):
         return tuple(operand.name for operand in cls.args_type.OPERANDS if operand.access is Access.WRITE)
 
 
-def _races(preference: PlanPreference) -> bool:
-    return preference.effort is Effort.MEASURE
+def _lost(choice: Candidate, winner: Candidate, seconds: Mapping[str, float]) -> Reason:
+    """Why a candidate that could have run did not."""
+    if choice.name in seconds and winner.name in seconds:
+        got, best = (f"{seconds[name] * 1e6:.1f} µs" for name in (choice.name, winner.name))
+        if seconds[choice.name] > seconds[winner.name]:
+            return Reason(ReasonCode.SLOWER, choice.name, got, f"{winner.name}'s {best}")
+        return Reason(ReasonCode.NOT_CLEARLY_FASTER, choice.name, got, f"well below {winner.name}'s {best}")
+    return Reason(ReasonCode.LATER_IN_ORDER, choice.name, f"after {winner.name}", "to be first")
 
 
 def _same_view(a: Layout, b: Layout) -> bool:

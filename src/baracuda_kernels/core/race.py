@@ -1,96 +1,136 @@
-"""Timing the candidates of a plan against each other, once per problem and device.
+"""Timing the candidates of a plan against each other, once per problem and machine.
 
-Each candidate runs on scratch operands of its own making, so nothing of the caller's is touched. The winner is remembered
-for the life of the process: the same problem then gets the same kernel, and so the same bits.
+They run in turns on scratch operands of the race's own making, so nothing of the caller's is touched. What is found is remembered for
+the life of the process, and can be saved: the same problem then gets the same candidate, and so the same bits.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from baracuda_kernels.core import wisdom
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import encode
 from baracuda_kernels.core.errors import Unsupported
+from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.layout import row_major
+from baracuda_kernels.core.machine import machine_of
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.registry import op_name
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorMut
 from baracuda_kernels.core.workspace import Workspace
 
 if TYPE_CHECKING:
-    from baracuda_kernels.core.kernel import Kernel
     from baracuda_kernels.core.plan import Plan
 
 _SECONDS_PER_CANDIDATE = 0.2
-_MOST_RUNS = 50
-_remembered: dict[tuple[type, Descriptor, Device, str], float] = {}
+_FEWEST_ROUNDS, _MOST_ROUNDS = 3, 50
+_CLEARLY = 0.97  # of the first candidate's time: what is within noise of it does not take its place
 
 
-def fastest(plans: Mapping[Kernel, Plan[Any, Any]], stream: Stream) -> tuple[Kernel, dict[Kernel, tuple[Reason, ...]]]:
-    """The quickest of the prepared plans, and for each of the others the time that lost."""
-    times = {kernel: _time_of(plan, stream) for kernel, plan in plans.items()}
-    best = min(times, key=times.__getitem__)
-    lost: dict[Kernel, tuple[Reason, ...]] = {
-        kernel: (Reason(ReasonCode.SLOWER, kernel.name, f"{seconds * 1e6:.1f} µs", f"{best.name}'s {times[best] * 1e6:.1f} µs"),)
-        for kernel, seconds in times.items()
-        if kernel is not best
-    }
-    return best, lost
+def fastest(choices: Sequence[Candidate], seconds: Mapping[str, float]) -> Candidate:
+    """The first in the stated order, unless it was timed and another was clearly faster."""
+    first = choices[0]
+    timed = [choice for choice in choices if choice.name in seconds]
+    if first not in timed:
+        return first
+    best = min(timed, key=lambda choice: seconds[choice.name])
+    return best if seconds[best.name] < _CLEARLY * seconds[first.name] else first
 
 
-def _time_of(plan: Plan[Any, Any], stream: Stream) -> float:
-    key = (type(plan), plan.descriptor, plan.device, plan.kernel.name)
-    if key not in _remembered:
-        _remembered[key] = _measure(plan, stream)
-    return _remembered[key]
+def loaded_times(plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Device) -> dict[str, float]:
+    """What the wisdom that the caller has loaded says of this problem here."""
+    return wisdom.loaded.times(op_name(plan), descriptor, machine_of(device)) if len(wisdom.loaded) else {}
 
 
-def _measure(plan: Plan[Any, Any], stream: Stream) -> float:
-    import numpy
+def times(plan: type[Plan[Any, Any]], plans: Mapping[Candidate, Plan[Any, Any]], stream: Stream) -> dict[str, float]:
+    """Seconds of each candidate by name: as remembered if all are, else measured now, all together."""
+    descriptor, op = next(iter(plans.values())).descriptor, op_name(plan)
+    machine = machine_of(stream.device)
+    for source in (wisdom.loaded, wisdom.measured):
+        known = source.times(op, descriptor, machine)
+        if all(choice.name in known for choice in plans):
+            return {choice.name: known[choice.name] for choice in plans}
+    found = measure({choice.name: ready for choice, ready in plans.items()}, stream)
+    wisdom.measured.learn(op, descriptor, machine, found)
+    return found
 
-    rng = numpy.random.default_rng(0)
+
+def measure(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, float]:
+    """The shortest time of each, over rounds in which all have their turn."""
+    some = next(iter(plans.values()))
     try:
-        operands = {
-            operand.name: _random_operand(rng, operand.shapes(plan.descriptor)[0], operand.element(plan.descriptor), plan.device)
-            for operand in plan.args_type.OPERANDS
-            if operand.presence(plan.descriptor) is not False
-        }
-        room = _on(plan.device, numpy.zeros(plan.workspace_size, numpy.uint8)) if plan.workspace_size else None
-        workspace = Workspace.none() if room is None else Workspace.borrowed(room)
+        args = _random_args(some)
+        size = max(plan.workspace_size for plan in plans.values())
+        workspace = Workspace.borrowed(_room(size, some.device)) if size else Workspace.none()
     except (MemoryError, RuntimeError):  # what NumPy and PyTorch raise where there is no room
-        reason = Reason(ReasonCode.CANNOT_MEASURE, plan.kernel.name, "too little memory for scratch operands", "effort=ESTIMATE")
-        raise Unsupported(f"{type(plan).__name__} for {plan.descriptor}", [reason]) from None
-    args = plan.args_type(**operands)
-    best, spent, runs = math.inf, 0.0, 0
-    while runs < 3 or (spent < _SECONDS_PER_CANDIDATE and runs < _MOST_RUNS):
-        seconds = _seconds(plan, stream, workspace, args)
-        best, spent, runs = min(best, seconds), spent + seconds, runs + 1
+        reason = Reason(ReasonCode.CANNOT_MEASURE, some.kernel.name, "too little memory for scratch operands", "effort=ESTIMATE")
+        raise Unsupported(f"{type(some).__name__} for {some.descriptor}", [reason]) from None
+    best, spent, rounds = dict.fromkeys(plans, math.inf), 0.0, 0
+    for plan in plans.values():  # what happens once only is not timed
+        plan.run(stream, workspace, args)
+    while rounds < _FEWEST_ROUNDS or (spent < _SECONDS_PER_CANDIDATE * len(plans) and rounds < _MOST_ROUNDS):
+        for name, plan in plans.items():
+            seconds = _seconds(plan, stream, workspace, args)
+            best[name], spent = min(best[name], seconds), spent + seconds
+        rounds += 1
     return best
 
 
 def _seconds(plan: Plan[Any, Any], stream: Stream, workspace: Workspace, args: Any) -> float:
     if plan.device.kind is DeviceKind.CUDA:
-        import torch
-
-        torch.cuda.synchronize(plan.device.index)
-        start = time.perf_counter()
-        plan.run(stream, workspace, args)
-        torch.cuda.synchronize(plan.device.index)
-    else:
-        start = time.perf_counter()
-        plan.run(stream, workspace, args)
+        return _device_seconds(plan, stream, workspace, args)
+    start = time.perf_counter()
+    plan.run(stream, workspace, args)
     return time.perf_counter() - start
+
+
+def _device_seconds(plan: Plan[Any, Any], stream: Stream, workspace: Workspace, args: Any) -> float:
+    """Between two events on the stream, so that the host's part is not counted."""
+    import torch
+
+    cuda: Any = torch.cuda  # partly without types
+    queue = cuda.current_stream(plan.device.index)
+    if stream.handle is not None:
+        queue = cuda.ExternalStream(stream.handle, device=plan.device.index)
+    start, end = (cuda.Event(enable_timing=True) for _ in range(2))
+    cuda.synchronize(plan.device.index)
+    start.record(queue)
+    plan.run(stream, workspace, args)
+    end.record(queue)
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3
+
+
+def _random_args(plan: Plan[Any, Any]) -> Any:
+    import numpy
+
+    rng = numpy.random.default_rng(0)
+    return plan.args_type(
+        **{
+            operand.name: _random_operand(rng, operand.shapes(plan.descriptor)[0], operand.element(plan.descriptor), plan.device)
+            for operand in plan.args_type.OPERANDS
+            if operand.presence(plan.descriptor) is not False
+        }
+    )
 
 
 def _random_operand(rng: Any, shape: tuple[int, ...], element: ElementKind, device: Device) -> TensorMut:
     """Values between 1/2 and 1, whatever the element: nothing that runs faster or slower than real data."""
     values = _on(device, encode(rng.uniform(0.5, 1.0, shape), element))
     return TensorMut.strided(values, shape, row_major(shape), element=element)
+
+
+def _room(size: int, device: Device) -> Any:
+    import numpy
+
+    return _on(device, numpy.zeros(size, numpy.uint8))
 
 
 def _on(device: Device, array: Any) -> Any:

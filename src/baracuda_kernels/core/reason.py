@@ -57,8 +57,11 @@ class ReasonCode(Enum):
     NOT_BATCH_INVARIANT = ("is not batch-invariant", Severity.UNSUPPORTED)
     REDUCED_PRECISION = ("multiplies in fewer bits than the preference allows", Severity.UNSUPPORTED)
     CANNOT_MEASURE = ("could not be timed here", Severity.UNSUPPORTED)
+    # a file
+    NOT_WISDOM = ("is not a file of measured times", Severity.INVALID)
     # a candidate that could have run
     LATER_IN_ORDER = ("comes later in the stated order", Severity.UNSUPPORTED)
+    NOT_CLEARLY_FASTER = ("was not clearly faster when measured", Severity.UNSUPPORTED)
     SLOWER = ("was slower when measured", Severity.UNSUPPORTED)
 
     def __init__(self, says: str, severity: Severity) -> None:

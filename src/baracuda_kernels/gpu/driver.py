@@ -52,6 +52,12 @@ class Driver:
         self.launch_kernel = self._library.cuLaunchKernel
         self.launch_kernel.argtypes = [pointer, word, word, word, word, word, word, word, pointer, pointer, pointer]
 
+    def version(self) -> int:
+        """The newest CUDA version that the driver knows, such as 12080."""
+        number = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(number))
+        return number.value
+
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
         if status:

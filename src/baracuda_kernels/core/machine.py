@@ -1,0 +1,76 @@
+"""What measured times depend on beside the problem: the device and its driver, the libraries, and this package's own kernels."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from baracuda_kernels.core.device import Device, DeviceKind
+
+__all__ = ["cores", "cpu_name", "machine_of", "versions"]
+
+_KERNEL_FOLDERS = ("gpu", "lang", "ops")
+_LIBRARIES = {DeviceKind.CPU: ("numba", "llvmlite", "torch"), DeviceKind.CUDA: ("triton", "torch")}
+
+
+def machine_of(device: Device) -> dict[str, str]:
+    """Text by name, the same on machines of the same kind with the same software."""
+    if device.kind is DeviceKind.CPU:
+        from baracuda_kernels.lang.parallel import get_num_threads
+
+        where = {"device": cpu_name(), "threads": str(get_num_threads())}
+    else:
+        where = dict(_accelerator(device.index))
+    return {"kind": str(device.kind), **where, **versions(_LIBRARIES[device.kind]), "kernels": _kernels()}
+
+
+def versions(packages: tuple[str, ...]) -> dict[str, str]:
+    """Of those packages that are installed."""
+    present = [name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is not None]
+    return {name: version for name in present if (version := _version(name)) is not None}
+
+
+@functools.cache
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # a source tree on the path
+        return None
+
+
+@functools.cache
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _accelerator(index: int) -> tuple[tuple[str, str], ...]:
+    import torch
+
+    from baracuda_kernels.gpu.driver import driver
+
+    return ("device", torch.cuda.get_device_name(index)), ("driver", str(driver().version()))
+
+
+@functools.cache
+def _kernels() -> str:
+    """A digest of every source that kernels are made of: times of other kernels are not theirs."""
+    package, digest = Path(__file__).parent.parent, hashlib.sha256()
+    for folder in _KERNEL_FOLDERS:
+        for file in sorted((package / folder).rglob("*.py")):
+            digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

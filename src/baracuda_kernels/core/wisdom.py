@@ -1,0 +1,250 @@
+"""Measured times, kept: what `effort=MEASURE` found in this process, and what was found before and has been loaded.
+
+A file of wisdom is JSON, made to be read by people and merged between machines: a list of problems, each with the machine it was timed on
+and the seconds of each candidate. It is data alone: whatever is in it, the worst it can do is to be refused, or to name a candidate that
+is not the fastest. Nothing is read that the caller has not asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.errors import InvalidWisdom
+from baracuda_kernels.core.reason import Reason, ReasonCode
+
+__all__ = ["Wisdom", "forget_wisdom", "load_wisdom", "loaded", "measured", "save_wisdom"]
+
+SCHEMA = "baracuda-kernels wisdom 1"
+LARGEST_FILE = 64 << 20  # bytes
+_LONGEST_TEXT = 4096
+_MOST_FIELDS = 256
+
+Seconds = dict[str, float]
+"""Of each candidate, by its name."""
+
+
+class Wisdom:
+    """Times of candidates by problem and machine. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, Seconds] = {}
+        self._turn = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._seconds)
+
+    def times(self, op: str, descriptor: Descriptor, machine: Mapping[str, str]) -> Seconds:
+        """The candidates that were timed on this problem and machine."""
+        with self._turn:
+            return dict(self._seconds.get(_key(op, plain(descriptor), machine), {}))
+
+    def learn(self, op: str, descriptor: Descriptor, machine: Mapping[str, str], seconds: Mapping[str, float]) -> None:
+        self._add(_key(op, plain(descriptor), machine), seconds)
+
+    def merge(self, other: Wisdom) -> None:
+        """Of a candidate that both know, the shorter time is kept: the longer one had company."""
+        with other._turn:
+            entries = {key: dict(seconds) for key, seconds in other._seconds.items()}
+        for key, seconds in entries.items():
+            self._add(key, seconds)
+
+    def clear(self) -> None:
+        with self._turn:
+            self._seconds.clear()
+
+    def _add(self, key: str, seconds: Mapping[str, float]) -> None:
+        with self._turn:
+            known = self._seconds.setdefault(key, {})
+            for candidate, time in seconds.items():
+                known[candidate] = min(time, known.get(candidate, math.inf))
+
+    # --- as text ---------------------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """As JSON, the same for the same knowledge."""
+        with self._turn:
+            entries = [json.loads(key) | {"seconds": dict(sorted(self._seconds[key].items()))} for key in sorted(self._seconds)]
+        return json.dumps({"schema": SCHEMA, "entries": entries}, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def of(cls, text: str, subject: str = "wisdom") -> Wisdom:
+        """What the text says. Raises `InvalidWisdom` where it is not exactly what `text` could have written."""
+        wisdom = cls()
+        for key, seconds in _entries(_parsed(text, subject), subject):
+            wisdom._add(key, seconds)
+        return wisdom
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Wisdom:
+        try:
+            with open(path, "rb") as file:
+                content = file.read(LARGEST_FILE + 1)
+        except OSError as cause:
+            raise _refusal(str(path), f"a file that cannot be read: {cause.strerror}", "a readable file") from cause
+        if len(content) > LARGEST_FILE:
+            raise _refusal(str(path), "a file that is too large", f"at most {LARGEST_FILE} bytes")
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise _refusal(str(path), "bytes that are not text", "JSON in UTF-8") from None
+        return cls.of(text, str(path))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Adds this to the file, whole or not at all; what others write to it at the same time is kept. A file that is not wisdom stays."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target):
+            everything = Wisdom.read(target) if target.exists() else Wisdom()
+            everything.merge(self)
+            handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".draft")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(everything.text())
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(draft, target.stat().st_mode if target.exists() else 0o644)
+                os.replace(draft, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(draft)
+                raise
+
+
+loaded, measured = Wisdom(), Wisdom()  # asked for by the caller; found in this process
+
+
+def load_wisdom(path: str | os.PathLike[str]) -> int:
+    """Makes every later selection use what the file says of this machine. Returns how many problems it knows of, of all machines."""
+    found = Wisdom.read(path)
+    loaded.merge(found)
+    return len(found)
+
+
+def save_wisdom(path: str | os.PathLike[str]) -> None:
+    """Adds all that this process has measured or loaded to the file."""
+    everything = Wisdom()
+    everything.merge(loaded)
+    everything.merge(measured)
+    everything.write(path)
+
+
+def forget_wisdom() -> None:
+    """Selections are again as if nothing had been loaded or measured."""
+    loaded.clear()
+    measured.clear()
+
+
+def plain(descriptor: Descriptor) -> dict[str, Any]:
+    """The descriptor's fields as JSON has them."""
+    return {field.name: _plain(getattr(descriptor, field.name)) for field in fields(descriptor)}
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
+
+
+def _key(op: str, problem: Mapping[str, Any], machine: Mapping[str, str]) -> str:
+    return json.dumps({"op": op, "problem": problem, "machine": machine}, sort_keys=True)
+
+
+# --- what a file may hold --------------------------------------------------------------------------------------------------------
+
+
+def _refusal(subject: str, got: str, wanted: str) -> InvalidWisdom:
+    return InvalidWisdom(subject, [Reason(ReasonCode.NOT_WISDOM, subject, got, wanted)])
+
+
+def _parsed(text: str, subject: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        if len(names) != len(set(names)):
+            raise ValueError("a name twice in one object")
+        return dict(pairs)
+
+    def no_constant(name: str) -> float:
+        raise ValueError(f"the number {name}")
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+    except RecursionError:
+        raise _refusal(subject, "lists within lists without end", "JSON as save_wisdom writes it") from None
+    except ValueError as cause:
+        raise _refusal(subject, f"no JSON: {cause}", "JSON as save_wisdom writes it") from None
+
+
+def _entries(content: Any, subject: str) -> Iterator[tuple[str, Seconds]]:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        got = content.get("schema") if isinstance(content, dict) else type(content).__name__
+        raise _refusal(subject, f"schema {str(got)[:80]!r}", f"schema {SCHEMA!r}")
+    entries = content.get("entries")
+    if set(content) != {"schema", "entries"} or not isinstance(entries, list):
+        raise _refusal(subject, f"fields {sorted(content)[:8]}", "a schema and a list of entries")
+    for number, entry in enumerate(entries):
+        where = f"{subject}, entry {number}"
+        if not isinstance(entry, dict) or set(entry) != {"op", "problem", "machine", "seconds"}:
+            raise _refusal(where, str(entry)[:80], "op, problem, machine and seconds")
+        if not _is_text(entry["op"]):
+            raise _refusal(where, f"op {str(entry['op'])[:80]}", "a name")
+        if not _is_object(entry["problem"], lambda value: _is_scalar(value) or _is_list_of_scalars(value)):
+            raise _refusal(where, f"problem {str(entry['problem'])[:80]}", "fields with numbers, names or lists of them")
+        if not _is_object(entry["machine"], _is_text):
+            raise _refusal(where, f"machine {str(entry['machine'])[:80]}", "names and texts")
+        if not entry["seconds"] or not _is_object(entry["seconds"], _is_time):
+            raise _refusal(where, f"seconds {str(entry['seconds'])[:80]}", "a positive number for each candidate")
+        seconds = {name: float(value) for name, value in entry["seconds"].items()}
+        yield _key(entry["op"], entry["problem"], entry["machine"]), seconds
+
+
+def _is_object(value: Any, is_right: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) <= _MOST_FIELDS
+        and all(_is_text(name) and is_right(each) for name, each in value.items())
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int) or _is_text(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_list_of_scalars(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= _MOST_FIELDS and all(map(_is_scalar, value))
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """No other process is here for the same file meanwhile. The lock has a file of its own: the target is replaced."""
+    with open(target.with_name(f".{target.name}.lock"), "a+b") as lock:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
+            while True:
+                try:
+                    msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+                    break
+                except OSError:  # it gives up after ten seconds
+                    continue
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
