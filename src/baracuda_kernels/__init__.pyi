@@ -16,6 +16,8 @@ from baracuda_kernels.core.preference import Effort as Effort
 from baracuda_kernels.core.preference import PlanPreference as PlanPreference
 from baracuda_kernels.core.reason import Reason as Reason
 from baracuda_kernels.core.reason import ReasonCode as ReasonCode
+from baracuda_kernels.core.recording import Recording as Recording
+from baracuda_kernels.core.recording import record as record
 from baracuda_kernels.core.sku import ArchSku as ArchSku
 from baracuda_kernels.core.sku import BackendKind as BackendKind
 from baracuda_kernels.core.sku import EpilogueKind as EpilogueKind

@@ -9,7 +9,7 @@ from typing import Any
 
 from baracuda_kernels.bench.correct import Comparison, compare
 from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
-from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, plain_fields, poison
+from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, poison
 from baracuda_kernels.bench.timing import Times, clock_of, interleaved
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
@@ -123,7 +123,7 @@ def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
 
 def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Settings) -> Row:
     moved, flops = bytes_moved(plan, descriptor), plan.cases.flops(descriptor)
-    row = Row(op, describe(descriptor), plain_fields(descriptor), moved, flops)
+    row = Row(op, describe(descriptor), descriptor.plain(), moved, flops)
     try:
         chosen = plan.select(Stream.on(settings.device), descriptor)
     except Unsupported as refusal:

@@ -43,12 +43,6 @@ def field_types(descriptor: type[Descriptor]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(descriptor)}
 
 
-def plain_fields(descriptor: Descriptor) -> dict[str, Any]:
-    """The descriptor's fields as JSON can hold them."""
-    values = {field.name: getattr(descriptor, field.name) for field in fields(descriptor)}
-    return {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
-
-
 def present_operands(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> list[Operand]:
     """The operands of a bench run: all but those that must be left out."""
     return [operand for operand in plan.args_type.OPERANDS if operand.presence(descriptor) is not False]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 import baracuda_kernels
-from baracuda_kernels.cli import bench, demo, explain, ops
+from baracuda_kernels.cli import bench, demo, explain, ops, tune
 
-SUBCOMMANDS = (ops, explain, demo, bench)
+SUBCOMMANDS = (ops, explain, demo, bench, tune)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,10 +10,10 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
@@ -46,6 +46,30 @@ class Descriptor:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         shown = (f"{name}={value.name if isinstance(value, Enum) else value}" for name, value in values.items())
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def plain(self) -> dict[str, Any]:
+        """The fields as JSON can hold them."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def of_plain(cls, values: Mapping[str, Any]) -> Self:
+        """The descriptor that `plain` was asked of. Raises `InvalidProblem` for anything else."""
+        hints = typing.get_type_hints(cls)
+        known = [field.name for field in fields(cls)]
+        reasons = [
+            Reason(ReasonCode.UNKNOWN_FIELD, str(name), value, " or ".join(known))
+            for name, value in values.items()
+            if name not in known
+        ]
+        required = [field.name for field in fields(cls) if field.default is MISSING]
+        reasons += [Reason(ReasonCode.UNKNOWN_FIELD, name, "nothing", "a value") for name in required if name not in values]
+        if reasons:
+            raise InvalidProblem(cls.__name__, reasons)
+        return cls(**{name: _member(hints[name], value) for name, value in values.items()})
 
     def check(self) -> Iterator[Reason]:
         """A reason for each thing about this problem that is nonsense."""
@@ -108,6 +132,13 @@ def _enum_reader(kind: type[Enum]) -> Callable[[Any], Enum]:
         return value
 
     return read
+
+
+def _member(hint: Any, value: Any) -> Any:
+    """The member of an enum that has this value; everything else is as it is, for the reader to judge."""
+    kinds = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
+    members = [member for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for member in kind]
+    return next((member for member in members if member.value == value), value)
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from baracuda_kernels.core import race, registry
+from baracuda_kernels.core import race, recording, registry
 from baracuda_kernels.core.args import Access, Args
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
@@ -120,6 +121,8 @@ class Plan(Generic[D, A]):
             if choice is not chosen and (choice.tile is None or choice.name in seconds)
         }
         plan.rejected = MappingProxyType(rejected)
+        for watching in recording.active:
+            watching.note_selection(plan)
         return plan
 
     @classmethod
@@ -273,12 +276,29 @@ class Plan(Generic[D, A]):
             self._check_workspace(workspace, args)
         elif not isinstance(workspace, Workspace):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
+        if recording.active:
+            launch = self._watched(launch)
         try:
             launch(args, workspace.address, stream)
         except Error:
             raise
         except Exception as cause:
             raise KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}") from cause
+
+    def _watched(self, launch: Launch) -> Launch:
+        """The launch, with its time written down."""
+
+        def watched(args: Args, workspace: int, stream: Stream) -> None:
+            failed, start = True, time.perf_counter_ns()
+            try:
+                launch(args, workspace, stream)
+                failed = False
+            finally:
+                spent = time.perf_counter_ns() - start
+                for watching in recording.active:
+                    watching.note_run(self, spent, failed)
+
+        return watched
 
     def admit(self, args: A) -> Launch:
         """The launch for these args, checked. What was found of a layout once is remembered."""

@@ -21,6 +21,7 @@ class ReasonCode(Enum):
     # a descriptor
     WRONG_TYPE = ("has the wrong type", Severity.INVALID)
     NEGATIVE_EXTENT = ("has a negative extent", Severity.INVALID)
+    UNKNOWN_FIELD = ("does not match the fields", Severity.INVALID)
     RANK = ("has the wrong rank", Severity.INVALID)
     AXIS_OUT_OF_RANGE = ("is not an axis", Severity.INVALID)
     VALUE_OUT_OF_RANGE = ("is out of range", Severity.INVALID)

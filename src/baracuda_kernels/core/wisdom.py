@@ -14,8 +14,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +45,10 @@ class Wisdom:
     def times(self, op: str, descriptor: Descriptor, machine: Mapping[str, str]) -> Seconds:
         """The candidates that were timed on this problem and machine."""
         with self._turn:
-            return dict(self._seconds.get(_key(op, plain(descriptor), machine), {}))
+            return dict(self._seconds.get(_key(op, descriptor.plain(), machine), {}))
 
     def learn(self, op: str, descriptor: Descriptor, machine: Mapping[str, str], seconds: Mapping[str, float]) -> None:
-        self._add(_key(op, plain(descriptor), machine), seconds)
+        self._add(_key(op, descriptor.plain(), machine), seconds)
 
     def merge(self, other: Wisdom) -> None:
         """Of a candidate that both know, the shorter time is kept: the longer one had company."""
@@ -143,15 +141,6 @@ def forget_wisdom() -> None:
     """Selections are again as if nothing had been loaded or measured."""
     loaded.clear()
     measured.clear()
-
-
-def plain(descriptor: Descriptor) -> dict[str, Any]:
-    """The descriptor's fields as JSON has them."""
-    return {field.name: _plain(getattr(descriptor, field.name)) for field in fields(descriptor)}
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
 
 
 def _key(op: str, problem: Mapping[str, Any], machine: Mapping[str, str]) -> str:
