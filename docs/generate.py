@@ -30,8 +30,11 @@ def pages() -> dict[Path, str]:
         DOCS / "bench.md": {"results": performance.long(runs)},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
+    shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
     pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
-    return pictures | {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
+    return (
+        shares | pictures | {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
+    )
 
 
 def filled(page: Path, parts: dict[str, str]) -> str:
@@ -43,7 +46,7 @@ def filled(page: Path, parts: dict[str, str]) -> str:
 
 def explained() -> str:
     """A command and what it prints."""
-    arguments = ["explain", "softmax_backward", "--shape", "64,1024", "--dtype", "bf16"]
+    arguments = ["explain", "softmax_backward", "--shape", "64,1024", "--dtype", "bf16", "--no-times"]
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         cli.main(arguments)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ import baracuda_kernels as bk
 from baracuda_kernels import cli
 from baracuda_kernels.bench import engine
 from baracuda_kernels.cli.fields import reader
-from baracuda_kernels.core import registry
+from baracuda_kernels.core import registry, wisdom
 from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.machine import machine_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -158,3 +161,37 @@ def test_the_demo_fails_on_a_wrong_result(capsys: Capture, monkeypatch: pytest.M
 def test_it_runs_as_a_module_and_names_its_version() -> None:
     done = subprocess.run([sys.executable, "-m", "baracuda_kernels", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"baracuda-kernels {bk.__version__}\n"
+
+
+def test_explain_tells_what_it_will_cost_and_says_it_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["explain", "softmax", "--shape", "512,1024"]
+    assert cli.main(question) == 0
+    text = capsys.readouterr().out
+    assert "4.19 MB here" in text and "% of the floor" in text
+    assert cli.main([*question, "--no-times"]) == 0
+    assert "floor" not in capsys.readouterr().out
+    assert cli.main([*question, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["kernel"] == "numba.softmax" and answer["problem"]["input_shape"] == [512, 1024]
+    assert answer["moved_bytes"] == 2 * 512 * 1024 * 4 and answer["guarantee"]["deterministic"] is True
+    assert answer["floor_seconds"] > 0 and answer["predicted_seconds"] == pytest.approx(
+        answer["floor_seconds"] / answer["predicted_share"]
+    )
+    assert "comes later" in answer["rejected"]["aten.softmax"][0]
+    assert cli.main([*question, "--json", "--backend", "triton"]) == 1
+    assert json.loads(capsys.readouterr().out)["kernel"] is None
+
+
+def test_explain_with_measured_times(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wisdom, "loaded", wisdom.Wisdom())
+    plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (6, 40), 1, bk.ElementKind.F32))
+    assert plan.explain(with_times=False).costs() == {}
+    assert "numba.softmax" in str(plan.explain())
+    known = wisdom.Wisdom()
+    known.learn("softmax", plan.descriptor, machine_of(plan.device), {"numba.softmax": 5e-6, "aten.softmax": 3e-6})
+    known.write(tmp_path / "w.json")
+    assert cli.main(["explain", "softmax", "--shape", "6,40", "--wisdom", str(tmp_path / "w.json")]) == 0
+    text = capsys.readouterr().out
+    assert "aten.softmax" in text and "3 µs" in text and "was slower when measured" in text
+    (tmp_path / "w.json").write_text("[]")
+    assert cli.main(["explain", "softmax", "--wisdom", str(tmp_path / "w.json")]) == 2

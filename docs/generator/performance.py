@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,20 @@ def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
         for row in rows:
             if row is rows[0] or (not op.endswith("_backward") and row is first_of_element[row["descriptor"]["element"]]):
                 yield run, row
+
+
+def shares(runs: list[Record]) -> str:
+    """The median share of the floor by kind of device, kernel and element, as JSON: what `explain` predicts from."""
+    seen: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        for row in run["rows"]:
+            if row["share_of_floor"] is not None:
+                key = (run.get("device", "cpu"), row["kernel"], row["descriptor"]["element"])
+                seen.setdefault(key, []).append(row["share_of_floor"])
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (device, kernel, element), values in sorted(seen.items()):
+        found.setdefault(device, {}).setdefault(kernel, {})[element] = round(statistics.median(values), 3)
+    return json.dumps(found, indent=1) + "\n"
 
 
 def _cells(chosen: tuple[Record, Any]) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -17,13 +19,15 @@ from baracuda_kernels.cli.names import UnknownOp, plan_named
 from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
-from baracuda_kernels.core.errors import InvalidProblem, Unsupported
+from baracuda_kernels.core.errors import InvalidProblem, InvalidWisdom, Unsupported
+from baracuda_kernels.core.explanation import Explanation
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import Determinism, Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.registry import op_name
 from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.wisdom import load_wisdom
 
 _MEANINGS = {
     "deterministic": "the same bits in every run of a process",
@@ -46,14 +50,26 @@ def run(options: argparse.Namespace) -> int:
         question = _parser(plan).parse_args(options.options)
         descriptor = plan.cases.from_options(given_fields(question, plan.descriptor_type))
         preference = _preference(question)
-    except (UnknownOp, InvalidProblem) as mistake:
+        if question.wisdom is not None:
+            load_wisdom(question.wisdom)
+    except (UnknownOp, InvalidProblem, InvalidWisdom) as mistake:
         complaints.print(str(mistake), markup=False, soft_wrap=True)
         return 2
     stream = Stream.on(Device(question.device))
     try:
-        _show_chosen(plan.select(stream, descriptor, preference))
+        explanation = (chosen := plan.select(stream, descriptor, preference)).explain(not question.no_times)
+        if question.json:
+            print(json.dumps(explanation.as_data(), indent=1))
+        else:
+            _show_chosen(chosen, explanation)
     except Unsupported as refusal:
-        _show_refusal(plan, descriptor, stream, refusal)
+        if question.json:
+            candidates = {name: [str(reason) for reason in reasons] for name, reasons in refusal.candidates.items()}
+            print(
+                json.dumps({"op": op_name(plan), "problem": descriptor.plain(), "kernel": None, "rejected": candidates}, indent=1)
+            )
+        else:
+            _show_refusal(plan, descriptor, stream, refusal)
         return 1
     return 0
 
@@ -62,6 +78,9 @@ def _parser(plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"baracuda-kernels explain {op_name(plan)}", description=plan.__doc__)
     add_field_options(parser, plan.descriptor_type)
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
+    parser.add_argument("--json", action="store_true", help="everything as JSON")
+    parser.add_argument("--no-times", action="store_true", help="nothing that depends on how fast this machine is")
+    parser.add_argument("--wisdom", type=Path, help="times measured before, as `tune` writes them")
     group = parser.add_argument_group("preferences")
     group.add_argument("--backend", type=str.lower, choices=[kind.value for kind in BackendKind], help="this one or none")
     group.add_argument("--max-workspace", type=int, metavar="BYTES", help="no kernel that needs more")
@@ -83,14 +102,16 @@ def _preference(question: argparse.Namespace) -> PlanPreference:
     )
 
 
-def _show_chosen(plan: Plan[Any, Any]) -> None:
+def _show_chosen(plan: Plan[Any, Any], explanation: Explanation) -> None:
     guarantee = plan.precision_guarantee
     lines = _problem(type(plan), plan.descriptor)
     lines.add_row("device", f"{plan.device} ({plan.sku.arch.value})")
-    lines.add_row("kernel", f"[bold green]{plan.sku.name}[/]")
+    lines.add_row("kernel", f"[bold green]{plan.sku.name}[/]{'' if plan.tile is None else f' {escape(str(plan.tile))}'}")
     lines.add_row("sku", str(plan.sku))
     lines.add_row("layouts", plan.sku.layout.value)
     lines.add_row("workspace", f"{plan.workspace_size} bytes")
+    for name, text in explanation.costs().items():
+        lines.add_row(name, text)
     lines.add_row("guarantee", f"math in {guarantee.math_precision.value}, sums in {guarantee.accumulator}")
     for field, meaning in _MEANINGS.items():
         lines.add_row(

@@ -15,6 +15,7 @@ from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
+from baracuda_kernels.core.explanation import Explanation
 from baracuda_kernels.core.kernel import Bind, Candidate, CompilesWhenBound, Kernel, Launch, candidates
 from baracuda_kernels.core.layout import Layout, may_share_memory
 from baracuda_kernels.core.preference import Effort, PlanPreference
@@ -214,6 +215,10 @@ class Plan(Generic[D, A]):
     def workspace_size(self) -> int:
         """Bytes that `run` needs."""
         return self._workspace_size
+
+    def explain(self, with_times: bool = True) -> Explanation:
+        """Why this kernel, what it promises and what it will cost; `with_times` measures how fast this machine copies, once."""
+        return Explanation.of(self, with_times)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.descriptor}, {self._sku.name} on {self.device})"
