@@ -10,6 +10,7 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy
 import pytest
@@ -34,6 +35,25 @@ def wrong_reference(descriptor: Any, **inputs: Any) -> Any:
 
 def test_a_problem_is_described_by_its_fields() -> None:
     assert describe(SMALL) == "softmax bf16 [6,40] axis 1"
+
+
+def test_a_user_s_problem_with_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, out = tmp_path / "deep" / "roof.svg", tmp_path / "run.json"
+    asked = ["softmax", "--problem", "shape=6,40 dtype=bf16", "--problem", "shape=3,5", "--no-compile", "--no-jax", "--rounds", "1"]
+    assert command.main([*asked, "--picture", str(picture), "--out", str(out)]) == 0
+    assert [row["problem"] for row in json.loads(out.read_text())["rows"]] == [
+        "softmax bf16 [6,40] axis 1",
+        "softmax f32 [3,5] axis 1",
+    ]
+    drawn = ElementTree.fromstring(picture.read_text())
+    titles = [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert sum("softmax bf16 [6,40] axis 1" in str(title) for title in titles) == 2 and any(
+        "GB/s" in str(title) for title in titles
+    )
+    for wrong, why in (("shape=a", "extents"), ("no_such=1", "no_such"), ("shape=0x", "shape")):
+        assert command.main(["softmax", "--problem", wrong]) == 2
+        assert why in capsys.readouterr().err
+    assert command.main(["softmax", "rope", "--problem", "shape=3,5"]) == 2
 
 
 def test_one_field_can_be_varied(capsys: pytest.CaptureFixture[str]) -> None:

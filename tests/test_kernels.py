@@ -10,8 +10,9 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
+from baracuda_kernels.core.kernel import Candidate
 
-from conftest import DEVICE, KERNELS, PLANS, STREAM, corners, largest_operand, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, largest_operand, served_corners
 
 FEW_LAYOUTS = ("contiguous", "gaps")
 SMALL = 20_000  # elements up to which every layout is tried
@@ -59,3 +60,16 @@ def test_every_kernel_here_is_tested() -> None:
     for plan in PLANS.values():
         for kernel in plan.kernels:
             assert kernel.name in listed or list(kernel.reasons_against_machine(DEVICE))
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+def test_other_tiles_are_right_too(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
+    """What a race may choose: the same results, with a guarantee that does not speak of batches."""
+    for element in kernel.elements:
+        for descriptor in served_corners(op, kernel, element)[::4]:
+            for tile in kernel.other_tiles(descriptor):
+                choice = Candidate(kernel, tile)
+                plan = PLANS[op]._prepared(choice, STREAM, descriptor, bk.PlanPreference())
+                assert plan.tile == tile and not plan.precision_guarantee.batch_invariant and str(tile) in choice.name
+                for layout in ("contiguous", "gaps"):
+                    run_trial(plan, random_inputs(PLANS[op], descriptor, rng), layout)

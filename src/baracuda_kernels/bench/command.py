@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from baracuda_kernels.bench import record, report
+from baracuda_kernels.bench import record, report, roofline
 from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase, varied
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import describe
@@ -22,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vary", metavar="FIELD=V1,V2,...", help="the first showcase problem of each op with these values of a whole-number field"
     )
+    parser.add_argument(
+        "--problem",
+        action="append",
+        metavar="FIELDS",
+        help='of the one op named, such as "shape=64,1024 dtype=bf16"; can be given several times',
+    )
+    parser.add_argument("--picture", type=Path, help="a roofline of the run, as SVG")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
     parser.add_argument(
@@ -50,11 +58,11 @@ def run(options: argparse.Namespace) -> int:
 
     ops = options.ops or list(plans)
     try:
-        tasks = list(varied(ops, options.vary, kind) if options.vary else showcase(ops, 1 if options.quick else None, kind))
+        tasks = list(_tasks(ops, options, kind))
     except (ValueError, TypeError) as mistake:
-        report.console(stderr=True).print(f"--vary {options.vary}: {mistake}", markup=False)
+        report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
-    rows, host_rows = measure_all(tasks, [] if options.vary else ops, settings, console)
+    rows, host_rows = measure_all(tasks, [] if options.vary or options.problem else ops, settings, console)
     console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)
@@ -62,10 +70,29 @@ def run(options: argparse.Namespace) -> int:
         console.print(report.host_table(host_rows))
     for line in report.remarks(rows):
         console.print(line, style="red" if line.startswith("WRONG") else None, markup=False)
+    if options.picture is not None:
+        options.picture.parent.mkdir(parents=True, exist_ok=True)
+        options.picture.write_text(roofline.svg(rows), encoding="utf-8")
+        console.print(f"drawn to {options.picture}", markup=False)
     path = options.out or record.default_path()
     record.write(record.as_record(rows, host_rows, settings), path)
     console.print(f"written to {path}", markup=False)
     return int(any(row.wrong for row in rows))
+
+
+def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:
+    if options.vary:
+        yield from varied(ops, options.vary, kind)
+    elif not options.problem:
+        yield from showcase(ops, 1 if options.quick else None, kind)
+    elif len(ops) != 1:
+        raise ValueError(f"--problem wants one op, and there are {len(ops)}")
+    else:
+        from baracuda_kernels.cli.fields import fields_of  # the command line imports this module
+
+        plan = registry.plans()[ops[0]]
+        for text in options.problem:
+            yield ops[0], plan, plan.cases.from_options(fields_of(text, plan.descriptor_type))
 
 
 def measure_all(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> tuple[list[Row], list[HostRow]]:

@@ -6,7 +6,7 @@ import argparse
 import types
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 from baracuda_kernels.bench.problems import field_types
 from baracuda_kernels.core.descriptor import Descriptor
@@ -29,6 +29,22 @@ def add_field_options(parser: argparse.ArgumentParser, descriptor: type[Descript
 def given_fields(options: argparse.Namespace, descriptor: type[Descriptor]) -> dict[str, Any]:
     """The fields that the user named."""
     return {name: getattr(options, name) for name in field_types(descriptor) if hasattr(options, name)}
+
+
+def fields_of(text: str, descriptor: type[Descriptor]) -> dict[str, Any]:
+    """Fields written as "shape=64,1024 dtype=bf16". Raises `ValueError` for what cannot be read."""
+    parser = _Strict(prog=f"{descriptor.__name__}", add_help=False)
+    add_field_options(parser, descriptor)
+    pairs = [pair.partition("=") for pair in text.split()]
+    given = [argument for name, _, value in pairs for argument in (f"--{name}", value)]
+    return given_fields(parser.parse_args(given), descriptor)
+
+
+class _Strict(argparse.ArgumentParser):
+    """Complains by raising: the program it serves has more to say."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
 
 
 def wanted(kind: Any) -> str:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["power_of_two"]
+from collections.abc import Iterable
+from typing import TypeVar
+
+from baracuda_kernels.core.layout import Layout
+
+T = TypeVar("T")
+
+__all__ = ["for_contiguous", "power_of_two"]
 
 
 def power_of_two(number: int) -> int:
     """The smallest that is not less."""
     return 1 << max(0, number - 1).bit_length()
+
+
+def for_contiguous(tile: T | None, layouts: Iterable[Layout | None]) -> T | None:
+    """A tile that was raced with contiguous operands is used for such; others have the rule's."""
+    return tile if all(layout is None or layout.is_contiguous for layout in layouts) else None

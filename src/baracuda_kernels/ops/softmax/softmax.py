@@ -21,6 +21,7 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.softmax import reference
 from baracuda_kernels.ops.softmax.cases import KINDS, SoftmaxBackwardCases, SoftmaxCases
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor
+from baracuda_kernels.ops.softmax.tiles import other_backward_tiles, other_forward_tiles
 
 __all__ = ["SoftmaxArgs", "SoftmaxBackwardArgs", "SoftmaxBackwardPlan", "SoftmaxPlan"]
 
@@ -80,7 +81,9 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
     cases = SoftmaxCases(SoftmaxDescriptor)
     kernels = (
         Kernel("numba.softmax", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
-        Kernel("triton.softmax", BackendKind.TRITON, "triton:forward", triton_order, limits=LIMITS),
+        Kernel(
+            "triton.softmax", BackendKind.TRITON, "triton:forward", triton_order, limits=LIMITS, other_tiles=other_forward_tiles
+        ),
         Kernel("triton.softmax_by_rows", BackendKind.TRITON, "triton:forward_by_rows", exact_order, limits=LIMITS),
         Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
         Kernel(
@@ -110,7 +113,14 @@ class SoftmaxBackwardPlan(Plan[SoftmaxBackwardDescriptor, SoftmaxBackwardArgs]):
     cases = SoftmaxBackwardCases()
     kernels = (
         Kernel("numba.softmax_backward", BackendKind.NUMBA, "numba:backward", exact_order, limits=LIMITS),
-        Kernel("triton.softmax_backward", BackendKind.TRITON, "triton:backward", triton_order, limits=LIMITS),
+        Kernel(
+            "triton.softmax_backward",
+            BackendKind.TRITON,
+            "triton:backward",
+            triton_order,
+            limits=LIMITS,
+            other_tiles=other_backward_tiles,
+        ),
         Kernel("triton.softmax_backward_by_rows", BackendKind.TRITON, "triton:backward_by_rows", exact_order, limits=LIMITS),
         Kernel(
             "aten.softmax_backward",

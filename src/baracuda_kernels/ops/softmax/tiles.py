@@ -12,7 +12,7 @@ from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor
 
-__all__ = ["Tile", "columns_tile", "rows_tile"]
+__all__ = ["Tile", "columns_tile", "other_backward_tiles", "other_forward_tiles", "rows_tile"]
 
 MOST_ON_CHIP = 32768  # bytes of a row that a block holds while everything is computed from it
 
@@ -24,6 +24,21 @@ class Tile(NamedTuple):
     cols: int
     warps: int
     held: int = 0
+
+    @property
+    def is_for_columns(self) -> bool:
+        return self.held > 0 and self.rows > 1
+
+    def is_whole(self, element: ElementKind) -> bool:
+        """Whether all threads have something to hold, and the same number of vectors each."""
+        vector = VECTOR_BYTES // element.size
+        if not 1 <= self.warps <= 32 or self.cols < vector:
+            return False
+        if not self.held:
+            return True
+        if not self.is_for_columns:  # a long row
+            return self.cols % (32 * self.warps * vector) == 0 and self.held % (32 * self.warps * vector) == 0
+        return self.rows % self.lanes(element) == 0 and self.held % self.lanes(element) == 0
 
     def lanes(self, element: ElementKind) -> int:
         """Rows that all threads together hold at a time, each a vector of columns."""
@@ -58,3 +73,24 @@ def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = Tru
     warps = min(16, max(1, rows * cols // (32 * per_thread)))
     lanes = Tile(0, cols, warps).lanes(problem.element)
     return Tile(max(lanes, rows), cols, warps, max(lanes, held))
+
+
+def other_forward_tiles(problem: SoftmaxDescriptor) -> list[Tile]:
+    return _others("forward", problem)
+
+
+def other_backward_tiles(problem: SoftmaxDescriptor) -> list[Tile]:
+    return _others("backward", problem)
+
+
+def _others(direction: str, problem: SoftmaxDescriptor) -> list[Tile]:
+    """Neighbours of the rule's tile for contiguous operands: what another device, or another shape, may like better."""
+    if problem.inner == 1:
+        tile = rows_tile(direction, problem)
+        changed = [tile._replace(warps=tile.warps // 2), tile._replace(warps=tile.warps * 2)]
+        if not tile.held:
+            changed += [tile._replace(rows=tile.rows * 2, warps=tile.warps * 2)]
+    else:
+        tile = columns_tile(direction, problem)
+        changed = [tile._replace(cols=tile.cols * 2), tile._replace(cols=tile.cols // 2), tile._replace(rows=tile.rows // 2)]
+    return [other for other in changed if other != tile and other.is_whole(problem.element)]

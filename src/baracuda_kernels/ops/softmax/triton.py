@@ -24,6 +24,7 @@ from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.gpu.maths import LOG2E, exp
 from baracuda_kernels.gpu.packing import hold, release
 from baracuda_kernels.gpu.reduction import column_max, column_sum, thread_max, thread_sum
+from baracuda_kernels.gpu.tiles import for_contiguous
 from baracuda_kernels.lang.geometry import Dim, collapse, dim_of, is_contiguous
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 from baracuda_kernels.ops.softmax.tiles import Tile, columns_tile, rows_tile
@@ -291,14 +292,14 @@ LONG_BODIES = {"forward": forward_long, "backward": backward_long}
 COLUMNS_BODIES = {"forward": forward_columns, "backward": backward_columns}
 
 
-def forward(problem: SoftmaxDescriptor, device: Device) -> Bind:
+def forward(problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, y) -> launch."""
-    return _kernel("forward", problem, device)
+    return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: SoftmaxDescriptor, device: Device) -> Bind:
+def backward(problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, y, dx) -> launch."""
-    return _kernel("backward", problem, device)
+    return _kernel("backward", problem, device, tile)
 
 
 def forward_by_rows(problem: SoftmaxDescriptor, device: Device) -> Bind:
@@ -309,10 +310,10 @@ def backward_by_rows(problem: SoftmaxDescriptor, device: Device) -> Bind:
     return _kernel("backward", problem, device, by_rows=True)
 
 
-def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device, by_rows: bool = False) -> Bind:
+def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None, by_rows: bool = False) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         strides = [layout.stride for layout in layouts if layout is not None]
-        return launcher(device, *calls(direction, problem, strides, by_rows=by_rows))
+        return launcher(device, *calls(direction, problem, strides, for_contiguous(tile, layouts), by_rows))
 
     return bind
 
@@ -332,6 +333,8 @@ def calls(
     if by_rows:
         return [_rows_call(direction, problem, axis, outer, tile or rows_tile(direction, problem, vectors=False), False)]
     beside = None if is_contiguous(axis) else _side_by_side(problem, strides, outer)
+    if tile is not None and tile.is_for_columns is (beside is None):
+        tile = None  # it was meant for operands that lie otherwise
     forms = []
     for vectors in (True, False):
         if beside is None:

@@ -18,7 +18,12 @@ from baracuda_kernels.ops.normalization.rms_norm import reference
 from baracuda_kernels.ops.normalization.rms_norm.cases import RMSNormBackwardCases, RMSNormCases
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 from baracuda_kernels.ops.normalization.rms_norm.groups import partial_bytes
-from baracuda_kernels.ops.normalization.rms_norm.tiles import SHARED_BYTES, workspace_bytes
+from baracuda_kernels.ops.normalization.rms_norm.tiles import (
+    SHARED_BYTES,
+    other_backward_tiles,
+    other_forward_tiles,
+    workspace_bytes,
+)
 
 __all__ = ["RMSNormArgs", "RMSNormBackwardArgs", "RMSNormBackwardPlan", "RMSNormPlan"]
 
@@ -40,7 +45,15 @@ class RMSNormPlan(Plan[RMSNormDescriptor, RMSNormArgs]):
     cases = RMSNormCases(RMSNormDescriptor)
     kernels = (
         Kernel("numba.rms_norm", BackendKind.NUMBA, "numba:forward", exact_order, limits=LIMITS),
-        Kernel("triton.rms_norm", BackendKind.TRITON, "triton:forward", exact_order, limits=LIMITS, shared_bytes=SHARED_BYTES),
+        Kernel(
+            "triton.rms_norm",
+            BackendKind.TRITON,
+            "triton:forward",
+            exact_order,
+            limits=LIMITS,
+            shared_bytes=SHARED_BYTES,
+            other_tiles=other_forward_tiles,
+        ),
     )
 
 
@@ -69,5 +82,6 @@ class RMSNormBackwardPlan(Plan[RMSNormBackwardDescriptor, RMSNormBackwardArgs]):
             limits=LIMITS,
             workspace=workspace_bytes,
             shared_bytes=SHARED_BYTES,
+            other_tiles=other_backward_tiles,
         ),
     )

@@ -12,7 +12,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 
-__all__ = ["Tile", "backward_tile", "forward_tile", "group_count", "workspace_bytes"]
+__all__ = ["Tile", "backward_tile", "forward_tile", "group_count", "other_backward_tiles", "other_forward_tiles", "workspace_bytes"]
 
 SHARED_BYTES = 99 * 1024  # the most that a block uses: tiles read ahead, and a little to exchange sums
 READ_AHEAD_BYTES = 96 * 1024
@@ -139,3 +139,17 @@ def bytes_with(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
     is_long = tile.cols < problem.norm_total_extent
     projections = problem.row_count * segment_count(problem) * sums_of(problem).size if is_long else 0
     return partial_bytes(problem, tile) + projections
+
+
+def other_forward_tiles(problem: RMSNormDescriptor) -> list[Tile]:
+    return _others(forward_tile(problem))
+
+
+def other_backward_tiles(problem: RMSNormBackwardDescriptor) -> list[Tile]:
+    return _others(backward_tile(problem))
+
+
+def _others(tile: Tile) -> list[Tile]:
+    """The rule's tile with half and with twice as many warps. The workspace does not depend on them."""
+    changed = (tile._replace(warps=warps, registers=None) for warps in (tile.warps // 2, tile.warps * 2))
+    return [other for other in changed if 1 <= other.warps <= 32]

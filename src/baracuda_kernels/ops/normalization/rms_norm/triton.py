@@ -14,7 +14,7 @@ from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.gpu.tiles import power_of_two
+from baracuda_kernels.gpu.tiles import for_contiguous, power_of_two
 from baracuda_kernels.lang.geometry import Dim
 from baracuda_kernels.ops.normalization.rms_norm import tiles
 from baracuda_kernels.ops.normalization.rms_norm.tiles import Tile
@@ -30,19 +30,19 @@ from baracuda_kernels.ops.normalization.rms_norm.words import geometry
 __all__ = ["backward", "calls", "forward"]
 
 
-def forward(problem: Any, device: Device) -> Bind:
+def forward(problem: Any, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, gamma, y, rms) -> launch."""
-    return _kernel("forward", problem, device)
+    return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: Any, device: Device) -> Bind:
+def backward(problem: Any, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, x, gamma, rms, dx, dgamma) -> launch."""
-    return _kernel("backward", problem, device)
+    return _kernel("backward", problem, device, tile)
 
 
-def _kernel(direction: str, problem: Any, device: Device) -> Bind:
+def _kernel(direction: str, problem: Any, device: Device, tile: Tile | None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *calls(direction, problem, layouts))
+        return launcher(device, *calls(direction, problem, layouts, for_contiguous(tile, layouts)))
 
     return bind
 
