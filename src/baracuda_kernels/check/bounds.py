@@ -63,3 +63,17 @@ def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
         return 0.0
     scale = max(float(numpy.linalg.norm(expected[finite])), floor)
     return distance / scale if scale > 0.0 else math.inf
+
+
+_LAST_PLACES = {ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), ElementKind.F16: (10, -14), ElementKind.BF16: (7, -126)}
+
+
+def ulps(result: Any, expected: Any, element: ElementKind) -> Any:
+    """Of every finite number the distance from what was expected, in units in the last place of that; flat."""
+    import numpy
+
+    digits, smallest = _LAST_PLACES[element]
+    finite = numpy.isfinite(expected) & numpy.isfinite(result)
+    exact = numpy.asarray(expected, numpy.float64)[finite]
+    exponent = numpy.maximum(numpy.frexp(exact)[1] - 1, smallest)
+    return numpy.ldexp(numpy.abs(numpy.asarray(result, numpy.float64)[finite] - exact), digits - exponent)

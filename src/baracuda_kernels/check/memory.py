@@ -104,9 +104,21 @@ class Placed:
         return decode(self.raw, self.element).reshape(self.shape)
 
     @property
+    def given(self) -> Any:
+        """What it held before a kernel ran."""
+        return decode(numpy.ascontiguousarray(self._elements(self.before)).reshape(-1).view(numpy.uint8), self.element).reshape(
+            self.shape
+        )
+
+    @property
+    def words(self) -> Any:
+        """The bits of its elements, each a word, in its shape."""
+        return numpy.ascontiguousarray(self._elements(self.bytes))
+
+    @property
     def raw(self) -> Any:
         """The bits of its elements, flat, in row-major order."""
-        return numpy.ascontiguousarray(self._elements(self.bytes)).reshape(-1).view(numpy.uint8)
+        return self.words.reshape(-1).view(numpy.uint8)
 
     def view(self, kind: type[TensorRef] = TensorMut) -> TensorRef:
         return kind.strided(self._memory(), self.shape, self.stride, self.first, element=self.element)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -19,7 +20,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
-from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.core.tensor import TensorMut
 from baracuda_kernels.core.workspace import Workspace
 
 AnyPlan = Plan[Any, Any]
@@ -34,13 +35,16 @@ class Trial:
     """What came of it: the operands after the run, or the reasons why the kernel does not take these layouts."""
 
     operands: dict[str, Placed]
-    errors: dict[str, float]
-    bounds: dict[str, float]
+    outputs: tuple[str, ...] = ()
     declined: tuple[Reason, ...] = ()
+    trespasses: tuple[str, ...] = ()  # what was written that must not be
+    errors: dict[str, float] = field(default_factory=dict)  # of each output, once it has been compared
+    bounds: dict[str, float] = field(default_factory=dict)
+    expected: dict[str, Any] = field(default_factory=dict)
 
     @property
     def bits(self) -> dict[str, bytes]:
-        return {name: self.operands[name].raw.tobytes() for name in self.errors}
+        return {name: self.operands[name].raw.tobytes() for name in self.outputs}
 
 
 def random_inputs(plan: type[AnyPlan], descriptor: Descriptor, rng: Any, with_optional: bool = True) -> dict[str, Any]:
@@ -70,49 +74,68 @@ def run_trial(
     in_place: tuple[str, str] | None = None,
     may_cancel: bool = False,
 ) -> Trial:
-    """Runs `plan` on `inputs`; a layout an operand cannot have becomes contiguous for that operand.
+    """Like `compared`, and raises `BrokenPromise` for anything that must not happen."""
+    trial = compared(plan, inputs, layout, in_place, may_cancel)
+    for trespass in trial.trespasses:
+        raise BrokenPromise(f"{plan}: {trespass}")
+    for name, error in trial.errors.items():
+        if not error <= trial.bounds[name]:
+            allowed = f"allowed is {trial.bounds[name]:.3g}; layout {layout}"
+            raise BrokenPromise(f"{plan}: {name} has a relative error of {error:.3g}, {allowed}")
+    return trial
 
-    `in_place` names an output and the input it is to be; `may_cancel` says that outputs can be small only because sums cancel, and
-    are then compared on the scale they are sensitive on. Raises `BrokenPromise` for anything that must not happen.
-    """
-    descriptor = plan.descriptor
-    operands: dict[str, Placed] = {}
-    logical = dict(inputs)
+
+def compared(
+    plan: AnyPlan,
+    inputs: dict[str, Any],
+    layout: str | dict[str, str] = "contiguous",
+    in_place: tuple[str, str] | None = None,
+    may_cancel: bool = False,
+) -> Trial:
+    """Like `launched`, with the error of every output. `may_cancel` says that outputs can be small only because sums cancel, and
+    are then compared on the scale they are sensitive on."""
     if any("broadcast" in name for name in ([layout] if isinstance(layout, str) else layout.values())):
         may_cancel = True  # an input that is constant along a sum often does
+    trial = launched(plan, inputs, layout, in_place)
+    if not trial.declined:
+        # A broadcast view holds fewer numbers than were given, and an input that was written in place holds none of them.
+        logical = {name: trial.operands[name].given for name in inputs}
+        _compare(plan, trial, logical, may_cancel)
+    return trial
+
+
+def launched(
+    plan: AnyPlan, inputs: dict[str, Any], layout: str | dict[str, str] = "contiguous", in_place: tuple[str, str] | None = None
+) -> Trial:
+    """Runs `plan` on `inputs` in guarded memory; a layout an operand cannot have becomes contiguous for that operand.
+
+    `in_place` names an output and the input it is to be.
+    """
+    operands: dict[str, Placed] = {}
     for operand in plan.args_type.OPERANDS:
-        if operand.access is Access.READ and operand.name not in inputs:
-            continue
-        if operand.access is not Access.READ and operand.presence(descriptor) is False:
-            continue
         values = inputs.get(operand.name)
-        shape = operand.shapes(descriptor)[0] if values is None else values.shape
-        element = operand.element(descriptor)
+        if values is None if operand.access is Access.READ else operand.presence(plan.descriptor) is False:
+            continue
+        shape = operand.shapes(plan.descriptor)[0] if values is None else values.shape
+        element = operand.element(plan.descriptor)
         wanted = layout if isinstance(layout, str) else layout.get(operand.name, "contiguous")
         used = wanted if _fits(operand, shape, element, wanted, plan) else "contiguous"
-        placed = operands[operand.name] = Placed(shape, element, used, values, plan.device)
-        if values is not None:
-            logical[operand.name] = placed.values  # a broadcast view holds fewer numbers than were given
+        operands[operand.name] = Placed(shape, element, used, values, plan.device)
     if in_place is not None:
         operands[in_place[0]] = operands[in_place[1]]
     args = plan.args_type(**{o.name: operands[o.name].view(o.view) for o in plan.args_type.OPERANDS if o.name in operands})
     verdict = plan.can_implement(args)
     if not verdict:
-        return Trial(operands, {}, {}, verdict.reasons)
-    _run_guarded(plan, args)
+        return Trial(operands, declined=verdict.reasons)
+    outside = list(_run_guarded(plan, args))
     for placed in operands.values():
         placed.fetch()
-    errors, bounds = _errors(plan, operands, logical, may_cancel)
-    _check_memory(plan, operands, in_place)
-    for name, error in errors.items():
-        if not error <= bounds[name]:
-            raise BrokenPromise(
-                f"{plan}: {name} has a relative error of {error:.3g}, allowed is {bounds[name]:.3g}; layout {layout}"
-            )
-    return Trial(operands, errors, bounds)
+    outputs = tuple(name for name in plan.outputs() if name in operands)
+    return Trial(operands, outputs, trespasses=(*outside, *_trespasses(plan, operands, in_place)))
 
 
-def _run_guarded(plan: AnyPlan, args: Any) -> None:
+def _run_guarded(plan: AnyPlan, args: Any) -> Iterator[str]:
+    """Runs with a workspace of NaN between guards, and says whether they were overrun."""
     stream = Stream.on(plan.device)
     if not plan.workspace_size:
         plan.run(stream, Workspace.none(), args)
@@ -124,18 +147,14 @@ def _run_guarded(plan: AnyPlan, args: Any) -> None:
     plan.run(stream, Workspace(view), args)
     lent.fetch()
     if not lent.is_untouched_outside():
-        raise BrokenPromise(f"{plan}: wrote outside its workspace of {plan.workspace_size} bytes")
+        yield f"wrote outside its workspace of {plan.workspace_size} bytes"
 
 
-def _errors(
-    plan: AnyPlan, operands: dict[str, Placed], inputs: dict[str, Any], may_cancel: bool
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Of each output, its relative error and what is allowed."""
-    expected = _expected(plan, inputs)
-    outputs = [name for name in plan.outputs() if name in operands]
-    errors, bounds = {}, {}
-    for number, (name, exact) in enumerate(zip(outputs, expected, strict=True)):
-        result, element = operands[name].values, operands[name].element
+def _compare(plan: AnyPlan, trial: Trial, inputs: dict[str, Any], may_cancel: bool) -> None:
+    """Fills in of each output what was expected, its relative error and what is allowed."""
+    expected = reference_outputs(plan, inputs)
+    for number, (name, exact) in enumerate(zip(trial.outputs, expected, strict=True)):
+        result, element = trial.operands[name].values, trial.operands[name].element
         # What overflows the element is infinite; and where even the rounded reference is far off, as in f16 below its normal
         # range, no kernel can do better than that.
         nearest = rounded(exact, element)
@@ -145,9 +164,9 @@ def _errors(
         floor = 0.0
         if may_cancel and relative_error(result, value) > bound:
             floor = _sensitivity(plan, inputs, expected, number)
-        errors[name] = relative_error(result, value, floor)
-        bounds[name] = max(bound, slack * 1.25 * relative_error(nearest, value, floor))
-    return errors, bounds
+        trial.expected[name] = value
+        trial.errors[name] = relative_error(result, value, floor)
+        trial.bounds[name] = max(bound, slack * 1.25 * relative_error(nearest, value, floor))
 
 
 def _is_interpreted(plan: AnyPlan) -> bool:
@@ -155,7 +174,7 @@ def _is_interpreted(plan: AnyPlan) -> bool:
     return plan.kernel.backend is BackendKind.TRITON and plan.device.kind is DeviceKind.CPU
 
 
-def _expected(plan: AnyPlan, inputs: dict[str, Any]) -> list[Any]:
+def reference_outputs(plan: AnyPlan, inputs: dict[str, Any]) -> list[Any]:
     expected = plan.reference(plan.descriptor, **inputs)
     return [value for value in (expected if isinstance(expected, tuple) else (expected,)) if value is not None]
 
@@ -172,20 +191,20 @@ def _sensitivity(plan: AnyPlan, inputs: dict[str, Any], expected: list[Any], num
             for name, values in inputs.items()
         }
         with numpy.errstate(invalid="ignore"):
-            distance = _expected(plan, moved)[number] - expected[number]
+            distance = reference_outputs(plan, moved)[number] - expected[number]
         squares += float(numpy.sum(distance[numpy.isfinite(distance)] ** 2)) / draws
     return squares**0.5 / change
 
 
-def _check_memory(plan: AnyPlan, operands: dict[str, Placed], in_place: tuple[str, str] | None) -> None:
+def _trespasses(plan: AnyPlan, operands: dict[str, Placed], in_place: tuple[str, str] | None) -> Iterator[str]:
     for operand in plan.args_type.OPERANDS:
         placed = operands.get(operand.name)
         if placed is None or (in_place is not None and operand.name == in_place[1]):
             continue
         if operand.writes and not placed.is_untouched_outside():
-            raise BrokenPromise(f"{plan}: wrote outside {operand.name}")
+            yield f"wrote outside {operand.name}"
         if not operand.writes and not placed.is_untouched():
-            raise BrokenPromise(f"{plan}: wrote its input {operand.name}")
+            yield f"wrote its input {operand.name}"
 
 
 def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
@@ -193,4 +212,14 @@ def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
     return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
 
 
-__all__ = ["BrokenPromise", "TensorRef", "Trial", "mixed_layouts", "random_inputs", "run_trial"]
+__all__ = [
+    "AnyPlan",
+    "BrokenPromise",
+    "Trial",
+    "compared",
+    "launched",
+    "mixed_layouts",
+    "random_inputs",
+    "reference_outputs",
+    "run_trial",
+]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.check.declared import Extreme, Part, places
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor, SoftmaxKind
@@ -28,6 +31,8 @@ LONGEST_TILE = 17  # rows of two to this power, and of every smaller one, have a
 
 
 class SoftmaxCases(Cases[SoftmaxDescriptor]):
+    extremes = tuple(Extreme)
+
     def corners(self, element: ElementKind) -> Iterator[SoftmaxDescriptor]:
         for kind in KINDS:
             for shape, axis in CORNERS:
@@ -62,6 +67,17 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
             options = {"softmax_axis": len(options["input_shape"]) - 1} | options
         return super().from_options(options)
 
+    def parts(self, descriptor: SoftmaxDescriptor) -> Iterator[Part]:
+        """Every line along the axis is a row of its own, wherever it lies."""
+        axis, extent = descriptor.softmax_axis, descriptor.extent
+
+        def take(name: str, values: Any, line: int) -> Any:
+            return values.swapaxes(axis, -1).reshape(-1, extent)[line]
+
+        alone = replace(descriptor, input_shape=(extent,), softmax_axis=0)
+        for line in places(math.prod(descriptor.input_shape) // extent if extent else 0):
+            yield Part(alone, partial(take, line=line))
+
     def flops(self, descriptor: SoftmaxDescriptor) -> int:
         return 5 * math.prod(descriptor.input_shape)
 
@@ -70,6 +86,8 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
 
 
 class SoftmaxBackwardCases(SoftmaxCases):
+    extremes = tuple(kind for kind in Extreme if kind is not Extreme.LARGEST)
+
     def __init__(self) -> None:
         super().__init__(SoftmaxBackwardDescriptor)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.check.declared import Extreme, Part, entry, places
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
@@ -32,6 +35,8 @@ FAR = (0, 1, -1, 5, -77, 4095, 131071, 1 << 20, -(1 << 20), (1 << 20) - 1, (1 <<
 
 
 class RopeCases(Cases[RopeDescriptor]):
+    extremes = tuple(Extreme)
+
     def corners(self, element: ElementKind) -> Iterator[RopeDescriptor]:
         for number, (batch, heads, positions, width, rotary) in enumerate(CORNERS):
             base = 500000.0 if number % 3 else 10000.0
@@ -67,6 +72,15 @@ class RopeCases(Cases[RopeDescriptor]):
             shape = descriptor.batch_positions
         spread = rng.choice(FAR, shape) if math.prod(shape) < 1000 else rng.integers(-(1 << 20), 1 << 20, shape)
         return {"positions": spread}
+
+    def parts(self, descriptor: RopeDescriptor) -> Iterator[Part]:
+        """Entries of the batch; positions may be shared by all of them."""
+
+        def take(name: str, values: Any, number: int) -> Any:
+            return values if values.ndim == 1 else entry(name, values, number)
+
+        for number in places(descriptor.batch_size):
+            yield Part(replace(descriptor, batch_size=1), partial(take, number=number))
 
     def flops(self, descriptor: RopeDescriptor) -> int:
         rows = descriptor.batch_size * descriptor.num_heads * descriptor.seq_len

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.check.declared import EVERY_OP, Extreme, Part, entry, places
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
@@ -23,8 +25,15 @@ CORNERS = (
 SHOWCASE = ((2, 8, 512, 512, 64, 64, None), (1, 16, 1024, 1024, 128, 128, None))
 
 
+def batch_entries(descriptor: Any) -> Iterator[Part]:
+    """Every operand has the batch first."""
+    for number in places(descriptor.batch_size):
+        yield Part(replace(descriptor, batch_size=1), partial(entry, number=number))
+
+
 class SdpaCases(Cases[SdpaDescriptor]):
     on_matrix_units = True
+    extremes = (Extreme.ZEROS, Extreme.SMALLEST)  # the weight of a key that causality hides is 0, in a row of NaN too
 
     def __init__(self) -> None:
         super().__init__(SdpaDescriptor)
@@ -67,6 +76,9 @@ class SdpaCases(Cases[SdpaDescriptor]):
         mask[:, :, 1:2] = -numpy.inf
         return {"mask": mask}
 
+    def parts(self, descriptor: SdpaDescriptor) -> Iterator[Part]:
+        yield from batch_entries(descriptor)
+
     def flops(self, descriptor: SdpaDescriptor) -> int:
         return math.prod(descriptor.attn_shape) * (2 * (descriptor.d_k + descriptor.d_v) + 5)
 
@@ -78,6 +90,7 @@ class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
     """The forward's problems, less what the weights already tell."""
 
     on_matrix_units = True
+    extremes = (*EVERY_OP, Extreme.INFINITIES)
 
     def __init__(self) -> None:
         super().__init__(SdpaBackwardDescriptor)
@@ -103,6 +116,9 @@ class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
         scores[..., numpy.arange(descriptor.key_len) > numpy.arange(descriptor.query_len)[:, None]] = -numpy.inf
         weights = numpy.exp(scores)
         return {"attn": weights / weights.sum(axis=-1, keepdims=True)}
+
+    def parts(self, descriptor: SdpaBackwardDescriptor) -> Iterator[Part]:
+        yield from batch_entries(descriptor)
 
     def flops(self, descriptor: SdpaBackwardDescriptor) -> int:
         return math.prod(descriptor.attn_shape) * (4 * (descriptor.d_k + descriptor.d_v) + 4)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.check.declared import Part, entry, places
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
@@ -63,6 +66,17 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
         dt = numpy.where(rng.random(descriptor.dt_shape) < 0.03, -50.0 / a, dt)
         a[2::3], dt[..., 2::3] = 0.0, numpy.minimum(dt[..., 2::3], 0.3)
         return {"a": a, "dt": dt}
+
+    def parts(self, descriptor: SsdChunkScanDescriptor) -> Iterator[Part]:
+        """Entries of the batch; the rates belong to all of them, and their gradient is a sum over them."""
+
+        def take(name: str, values: Any, number: int) -> Any:
+            if name in ("a", "d_a"):
+                return values if name == "a" else None
+            return entry(name, values, number)
+
+        for number in places(descriptor.batch_size):
+            yield Part(replace(descriptor, batch_size=1), partial(take, number=number))
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
         """Four matrix products, two of which are triangles over a chunk."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.check.declared import EVERY_OP, Extreme, Part, places
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Shape
 from baracuda_kernels.core.element import ElementKind
@@ -33,6 +36,8 @@ def suffix_mask(rank: int, count: int) -> int:
 
 
 class RMSNormCases(Cases[Any]):
+    extremes = tuple(Extreme)
+
     def problem(self, shape: Shape, count: int, gamma: bool, element: ElementKind, rms: ElementKind | None) -> Any:
         return RMSNormDescriptor(shape, suffix_mask(len(shape), count), 1e-5, gamma, element, rms)
 
@@ -74,6 +79,19 @@ class RMSNormCases(Cases[Any]):
             options = {"rms_element": None} | options
         return super().from_options(options)
 
+    def parts(self, descriptor: Any) -> Iterator[Part]:
+        """Rows; gamma belongs to all of them, and its gradient is a sum over them."""
+        shape, rank = descriptor.row_shape, descriptor.norm_rank
+
+        def take(name: str, values: Any, row: int) -> Any:
+            if name in ("gamma", "dgamma"):
+                return values if name == "gamma" else None
+            return values.reshape(-1, *((1,) * rank if name == "rms" else shape))[row]
+
+        alone = replace(descriptor, input_shape=shape, norm_axes_mask=suffix_mask(rank, rank))
+        for row in places(descriptor.row_count if descriptor.norm_total_extent else 0):
+            yield Part(alone, partial(take, row=row))
+
     def flops(self, descriptor: Any) -> int:
         return 4 * math.prod(descriptor.input_shape)
 
@@ -82,6 +100,8 @@ class RMSNormCases(Cases[Any]):
 
 
 class RMSNormBackwardCases(RMSNormCases):
+    extremes = EVERY_OP
+
     def problem(self, shape: Shape, count: int, gamma: bool, element: ElementKind, rms: ElementKind | None) -> Any:
         return RMSNormBackwardDescriptor(shape, suffix_mask(len(shape), count), gamma, element, rms)
 

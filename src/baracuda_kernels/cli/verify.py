@@ -1,0 +1,149 @@
+"""`baracuda-kernels verify`: does every kernel on this machine keep its promises?
+
+baracuda-kernels verify                       every op: a few minutes; --quick is under two, --full the better part of an hour
+baracuda-kernels verify softmax rms_norm      these
+baracuda-kernels verify softmax --kernel numba.softmax --element bf16 --check repeats --case 3
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from baracuda_kernels.bench.problems import describe
+from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.cli.names import UnknownOp, plan_named
+from baracuda_kernels.core import registry
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.machine import cores, cpu_name
+
+CHECKS = ("accuracy", "memory", "repeats", "processes", "batch", "allocation", "rejections", "extremes")
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="check what every kernel here promises",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all")
+    parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
+    depth = parser.add_mutually_exclusive_group()
+    depth.add_argument("--quick", action="store_true", help="a few small problems")
+    depth.add_argument("--full", action="store_true", help="every problem in every layout, many repeats, extreme numbers")
+    parser.add_argument("--kernel", metavar="NAME", help="only this one, such as numba.softmax")
+    parser.add_argument("--element", type=_element, metavar="NAME", help="only this one, such as bf16")
+    parser.add_argument("--check", choices=CHECKS, metavar="NAME", help=f"only this one of {', '.join(CHECKS)}")
+    parser.add_argument("--case", type=int, metavar="N", help="only the problem of this number")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the table and histograms of the errors")
+    parser.set_defaults(run=run)
+
+
+def _element(text: str) -> ElementKind:
+    try:
+        return ElementKind.of(text.lower())
+    except ValueError as mistake:
+        raise argparse.ArgumentTypeError(str(mistake)) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """1 if any promise was not kept."""
+    from baracuda_kernels.check import report_html, verify  # what they need is not needed by the other commands
+    from baracuda_kernels.check.case import Depth
+
+    complaints = console(stderr=True)
+    depth = Depth.QUICK if options.quick else Depth.FULL if options.full else Depth.USUAL
+    try:
+        plans = tuple(map(plan_named, dict.fromkeys(options.ops))) or tuple(registry.plans().values())
+        device = Device(options.device)
+        tasks = verify.tasks(verify.Question(plans, device, depth, options.kernel, options.element, options.check, options.case))
+    except (UnknownOp, verify.WrongQuestion) as mistake:
+        complaints.print(str(mistake), markup=False, soft_wrap=True)
+        return 2
+    out = console()
+    out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
+    results = _answers(tasks, complaints)
+    lines = verify.lines(results)
+    out.print(_table(lines))
+    failed = [result for result in results if not result.held]
+    for result in failed:
+        _show_failure(result, out)
+    kept = f"{len(results) - len(failed)} of {len(results)} promises kept"
+    findings, seconds = sum(result.findings for result in results), sum(result.seconds for result in results)
+    out.print(f"{kept} by {len({line.kernel for line in lines})} kernels: {findings} findings in {seconds:.0f} s.")
+    record = verify.as_record(results, device, depth)
+    if options.json:
+        verify.write(record, options.json)
+    if options.html:
+        options.html.write_text(report_html.page(lines, record), encoding="utf-8")
+    return int(bool(failed))
+
+
+def _answers(tasks: Any, complaints: Console) -> list[Any]:
+    from baracuda_kernels.check import verify
+
+    results = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=complaints, transient=True, disable=not complaints.is_terminal) as progress:
+        bar = progress.add_task("", total=len(tasks))
+        for task in tasks:
+            progress.update(bar, description=f"{task.case.kernel.name} {task.case.element} {task.promise.name}")
+            results.append(verify.answer(task))
+            progress.advance(bar)
+    return results
+
+
+def _table(lines: Any) -> Table:
+    """A row for each kernel and element: the error that comes closest to its bound, and every check."""
+    shown = [check for check in CHECKS if check != "accuracy" and any(line.verdict(check) is not None for line in lines)]
+    result = table()
+    result.caption = "error: relative, of the output closest to its bound; ulp: of single elements; -: not promised, or not asked"
+    result.caption_justify = "left"
+    result.add_column("kernel", no_wrap=True)
+    for heading in ("error", "of its\nbound", "worst\nulp", "rms\nulp", *map(_heading, shown)):
+        result.add_column(heading, justify="right")
+    op = None
+    for line in lines:
+        if line.op != op:
+            result.add_section()
+            result.add_row(f"[bold]{line.op}[/]")
+            op = line.op
+        short = line.kernel.replace(f".{line.op}", "", 1)
+        result.add_row(f" {short} {line.element}", *_numbers(line), *(_cell(line.verdict(check)) for check in shown))
+    return result
+
+
+def _heading(check: str) -> str:
+    """Long words in two lines."""
+    return check if len(check) <= 7 else f"{check[:-5]}-\n{check[-5:]}"
+
+
+def _numbers(line: Any) -> list[str]:
+    from baracuda_kernels.check.verify import share_of_bound
+
+    closest = line.closest
+    if closest is None:
+        return ["-"] * 4
+    numbers = [f"{closest.relative:.1e}", f"{share_of_bound(closest):.0%}", f"{line.worst_ulp:.3g}", f"{line.rms_ulp:.2g}"]
+    return numbers if line.verdict("accuracy") else [f"[red]{number}[/]" for number in (*numbers[:1], "FAILED", *numbers[2:])]
+
+
+def _cell(verdict: bool | None) -> str:
+    return {True: "[green]ok[/]", False: "[red]FAILED[/]", None: "-"}[verdict]
+
+
+def _show_failure(result: Any, out: Console) -> None:
+    out.print(f"FAILED {result.kernel} {result.check}, {describe(result.problem)}", style="red", markup=False, soft_wrap=True)
+    for says in result.says[:3]:
+        out.print(f"  {says}", markup=False, soft_wrap=True)
+    if len(result.says) > 3:
+        out.print(f"  and {len(result.says) - 3} more")
+    out.print(f"  {result.command}", markup=False, soft_wrap=True)
