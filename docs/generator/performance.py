@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,17 +51,24 @@ def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
 
 
 def shares(runs: list[Record]) -> str:
-    """The median share of the floor by kind of device, kernel and element, as JSON: what `explain` predicts from."""
-    seen: dict[tuple[str, str, str], list[float]] = {}
+    """By kind of device and kernel, the share of the floor of every problem, as JSON: what `explain` predicts from."""
+    found: dict[str, dict[str, list[Any]]] = {}
     for run in runs:
         for row in run["rows"]:
             if row["share_of_floor"] is not None:
-                key = (run.get("device", "cpu"), row["kernel"], row["descriptor"]["element"])
-                seen.setdefault(key, []).append(row["share_of_floor"])
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for (device, kernel, element), values in sorted(seen.items()):
-        found.setdefault(device, {}).setdefault(kernel, {})[element] = round(statistics.median(values), 3)
-    return json.dumps(found, indent=1) + "\n"
+                seen = {"problem": row["descriptor"], "share": round(row["share_of_floor"], 3)}
+                found.setdefault(run.get("device", "cpu"), {}).setdefault(row["kernel"], []).append(seen)
+    lines = [
+        f' "{device}": {{\n'
+        + ",\n".join(f'  "{kernel}": [\n{_each(seen)}\n  ]' for kernel, seen in sorted(kernels.items()))
+        + "\n }"
+        for device, kernels in sorted(found.items())
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _each(seen: list[Any]) -> str:
+    return ",\n".join(f"   {json.dumps(each)}" for each in seen)
 
 
 def _cells(chosen: tuple[Record, Any]) -> tuple[str, ...]:

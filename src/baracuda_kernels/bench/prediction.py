@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +26,12 @@ __all__ = ["Prediction", "predict"]
 _COPIED = {DeviceKind.CPU: 1 << 25, DeviceKind.CUDA: 1 << 28}  # bytes, more than caches hold
 _PRODUCT_EXTENT = 4096
 _ROUNDS = 5
+_UNLIKE = 8.0
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds; `share` is the part of the floor that the kernel was seen to reach, None where no run of it has been recorded."""
+    """Seconds; `share` is the part of the floor that the kernel reached on the most similar problem recorded, None if there is none."""
 
     bytes: int
     flops: int
@@ -48,16 +50,32 @@ def predict(plan: Plan[Any, Any]) -> Prediction:
     floor = moved / _copy_rate(device)
     if plan.cases.on_matrix_units and device.kind is DeviceKind.CUDA:
         floor = max(floor, flops / _product_rate(device, element_of(descriptor)))
-    share = _shares().get(str(device.kind), {}).get(plan.kernel.name, {}).get(str(element_of(descriptor)))
-    return Prediction(moved, flops, floor, share)
+    recorded = _shares().get(str(device.kind), {}).get(plan.kernel.name, [])
+    nearest = min(recorded, key=lambda each: _distance(each["problem"], descriptor.plain()), default=None)
+    return Prediction(moved, flops, floor, None if nearest is None else nearest["share"])
 
 
 @functools.cache
-def _shares() -> dict[str, dict[str, dict[str, float]]]:
-    """By kind of device, kernel and element."""
+def _shares() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """By kind of device and kernel: problems, and the share that was reached."""
     text = resources.files("baracuda_kernels.bench").joinpath("shares.json").read_text(encoding="utf-8")
-    shares: dict[str, dict[str, dict[str, float]]] = json.loads(text)
+    shares: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(text)
     return shares
+
+
+def _distance(one: Any, other: Any) -> float:
+    """How unlike two problems are: doublings between numbers, and much for what cannot be compared."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return sum(_distance(one.get(name), value) for name, value in other.items())
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return sum(map(_distance, one, other))
+    if _is_number(one) and _is_number(other):
+        return abs(math.log2((abs(one) + 1) / (abs(other) + 1)))
+    return 0.0 if one == other else _UNLIKE
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @functools.cache

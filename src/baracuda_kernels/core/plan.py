@@ -281,29 +281,21 @@ class Plan(Generic[D, A]):
             self._check_workspace(workspace, args)
         elif not isinstance(workspace, Workspace):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
-        if recording.active:
-            launch = self._watched(launch)
+        watchers = recording.active
+        start = time.perf_counter_ns() if watchers else 0
         try:
             launch(args, workspace.address, stream)
-        except Error:
-            raise
-        except Exception as cause:
+        except BaseException as cause:
+            spent = time.perf_counter_ns() - start
+            for watcher in watchers:
+                watcher.note_run(self, spent, failed=1)
+            if isinstance(cause, Error) or not isinstance(cause, Exception):
+                raise
             raise KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}") from cause
-
-    def _watched(self, launch: Launch) -> Launch:
-        """The launch, with its time written down."""
-
-        def watched(args: Args, workspace: int, stream: Stream) -> None:
-            failed, start = True, time.perf_counter_ns()
-            try:
-                launch(args, workspace, stream)
-                failed = False
-            finally:
-                spent = time.perf_counter_ns() - start
-                for watching in recording.active:
-                    watching.note_run(self, spent, failed)
-
-        return watched
+        if watchers:
+            spent = time.perf_counter_ns() - start
+            for watcher in watchers:
+                watcher.note_run(self, spent)
 
     def admit(self, args: A) -> Launch:
         """The launch for these args, checked. What was found of a layout once is remembered."""
