@@ -2,50 +2,82 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy
 import pytest
 
 import baracuda_kernels as bk
+from baracuda_kernels.check.case import Case, Depth, Origin, all_cases
+from baracuda_kernels.check.declared import parts_of
 from baracuda_kernels.check.memory import LAYOUTS
+from baracuda_kernels.check.promises import PROMISES, fullest
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.sku import MathPrecision
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM
 
 
-def _plans(op: str, kernel: Any, every: int = 1) -> list[Any]:
-    plans = []
-    for element in kernel.elements:
-        for descriptor in served_corners(op, kernel, element)[::every]:
-            plans.append(PLANS[op].force(kernel.name, STREAM, descriptor))
-    return plans
+def _cases(op: str, kernel: Any, every: int = 1) -> list[Case]:
+    """Some of the corners that the kernel serves, in each of its elements."""
+    return [
+        case
+        for element in kernel.elements
+        for case in [each for each in all_cases(PLANS[op], kernel, element, DEVICE, Depth.USUAL) if each.origin is Origin.CORNER][
+            ::every
+        ]
+    ]
+
+
+def _broken(promise: str, cases: list[Case]) -> list[str]:
+    """What did not hold; the promise has to be made somewhere."""
+    made = [case for case in cases if PROMISES[promise].is_made(case)]
+    findings = [(case, finding) for case in made for finding in PROMISES[promise].check(case)]
+    assert findings
+    return [f"{case.descriptor}: {finding.says}" for case, finding in findings if not finding.held]
 
 
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
-def test_same_bits_over_repeats_and_threads(op: str, kernel: Any, rng: numpy.random.Generator, threads: Any) -> None:
-    compared = 0
-    for plan in _plans(op, kernel, every=2):
-        if not plan.precision_guarantee.deterministic:
-            continue
-        inputs = random_inputs(PLANS[op], plan.descriptor, rng)
-        seen = set()
-        for count in (1, 2, 3, 2):
-            threads(count)
-            seen.add(tuple(run_trial(plan, inputs).bits.values()))
-        assert len(seen) == 1, plan
-        compared += 1
-    assert compared
+def test_same_bits_over_repeats_and_threads(op: str, kernel: Any) -> None:
+    assert _broken("repeats", _cases(op, kernel, every=2)) == []
+
+
+STABLE = [
+    (op, kernel) for op, kernel in NATIVE if any(case.guarantee.bit_stable_on_same_hardware for case in _cases(op, kernel, every=5))
+]
+
+
+@pytest.mark.parametrize(("op", "kernel"), STABLE, ids=[kernel.name for _, kernel in STABLE])
+def test_same_bits_in_another_process(op: str, kernel: Any) -> None:
+    assert _broken("processes", _cases(op, kernel, every=5)) == []
+
+
+INVARIANT = [(op, kernel) for op, kernel in KERNELS if any(PROMISES["batch"].is_made(case) for case in _cases(op, kernel))]
+
+
+@pytest.mark.parametrize(("op", "kernel"), INVARIANT, ids=[kernel.name for _, kernel in INVARIANT])
+def test_a_part_of_the_batch_does_not_depend_on_the_rest(op: str, kernel: Any) -> None:
+    assert _broken("batch", _cases(op, kernel)) == []
+
+
+def test_every_op_says_what_its_batch_is() -> None:
+    for op, plan in PLANS.items():
+        corners = list(plan.cases.corners(bk.ElementKind.F32))
+        assert any(parts_of(plan.cases, descriptor) for descriptor in corners), op
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+def test_what_is_declared_to_be_refused_is(op: str, kernel: Any) -> None:
+    for element in kernel.elements:
+        cases = all_cases(PLANS[op], kernel, element, DEVICE, Depth.USUAL)
+        assert _broken("rejections", fullest(cases, 1)) == []
 
 
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
 def test_guarantee_matches_the_element(op: str, kernel: Any) -> None:
-    for plan in _plans(op, kernel):
+    for case in _cases(op, kernel):
+        plan = case.plan
         guarantee = plan.precision_guarantee
         wide = plan.descriptor.element is bk.ElementKind.F64
         assert guarantee.accumulator is (bk.ElementKind.F64 if wide else bk.ElementKind.F32)
@@ -65,23 +97,21 @@ SOFTMAXES = [(op, kernel) for op, kernel in KERNELS if op.startswith("softmax")]
 
 @pytest.mark.parametrize(("op", "kernel"), SOFTMAXES, ids=[kernel.name for _, kernel in SOFTMAXES])
 @pytest.mark.parametrize(("shape", "axis"), [((37, 203), 1), ((203, 37), 0), ((5, 83, 37), 1), ((3, 9001), 1)])
-def test_a_row_does_not_depend_on_its_batch(op: str, kernel: Any, shape: tuple[int, ...], axis: int, rng: Any) -> None:
+def test_a_row_does_not_depend_on_its_batch(op: str, kernel: Any, shape: tuple[int, ...], axis: int) -> None:
     """Rows computed alone have the bits they have among the others; those of Numba's kernels in every layout."""
     whole = PLANS[op].descriptor_type(bk.SoftmaxKind.SOFTMAX, shape, axis, bk.ElementKind.F32)
-    plan = PLANS[op].force(kernel.name, STREAM, whole)
-    if not plan.precision_guarantee.batch_invariant:
-        assert not plan.sku.precision_guarantee.batch_invariant
+    case = Case(PLANS[op], kernel, whole, DEVICE)
+    if not PROMISES["batch"].is_made(case):
+        assert not case.plan.sku.precision_guarantee.batch_invariant
         return
-    inputs = random_inputs(PLANS[op], whole, rng)
-    output = PLANS[op].outputs()[0]
-    together = numpy.moveaxis(run_trial(plan, inputs).operands[output].values, axis, -1).reshape(-1, shape[axis])
-    alone = PLANS[op].force(kernel.name, STREAM, replace(whole, input_shape=(shape[axis],), softmax_axis=0))
-    rows = {name: numpy.moveaxis(values, axis, -1).reshape(-1, shape[axis]) for name, values in inputs.items()}
-    for number in (0, 1, len(together) // 2, len(together) - 1):
-        single = {name: values[number] for name, values in rows.items()}
-        layouts = ("contiguous", "every_second", "backwards") if kernel.backend is bk.BackendKind.NUMBA else ("contiguous",)
-        for layout in layouts:
-            assert numpy.array_equal(run_trial(alone, single, layout).operands[output].values, together[number])
+    assert _broken("batch", [case]) == []
+    inputs, output = case.inputs(), PLANS[op].outputs()[0]
+    together = run_trial(case.plan, inputs).operands[output].values
+    for part in parts_of(PLANS[op].cases, whole) if kernel.backend is bk.BackendKind.NUMBA else []:
+        alone = PLANS[op].force(kernel.name, STREAM, part.descriptor)
+        single = {name: part.take(name, values) for name, values in inputs.items()}
+        for layout in ("every_second", "backwards"):
+            assert numpy.array_equal(run_trial(alone, single, layout).operands[output].values, part.take(output, together))
 
 
 @pytest.mark.parametrize(("op", "kernel"), [pair for pair in SOFTMAXES if pair[1].backend is bk.BackendKind.NUMBA])
@@ -95,38 +125,3 @@ def test_bits_do_not_depend_on_the_layout(op: str, kernel: Any, rng: Any) -> Non
                 inputs = random_inputs(PLANS[op], descriptor, rng)
                 layouts = [layout for layout in LAYOUTS if not layout.startswith("broadcast")]
                 assert len({tuple(run_trial(plan, inputs, layout).bits.values()) for layout in layouts}) == 1
-
-
-PROGRAM = """
-import hashlib, numpy, sys
-import baracuda_kernels as bk
-from baracuda_kernels.check.trial import random_inputs, run_trial
-from baracuda_kernels.core import registry
-digest = hashlib.sha256()
-stream = bk.Stream.cuda() if sys.argv[1] == "cuda" else bk.Stream.cpu()
-for name, plan_type in registry.plans().items():
-    for kernel in plan_type.kernels:
-        for element in kernel.elements:
-            for number, descriptor in enumerate(plan_type.cases.corners(element)):
-                if number % 5 or list(kernel.reasons_against(descriptor, stream.device, bk.PlanPreference())):
-                    continue
-                plan = plan_type.force(kernel.name, stream, descriptor)
-                if plan.precision_guarantee.bit_stable_on_same_hardware:
-                    trial = run_trial(plan, random_inputs(plan_type, descriptor, numpy.random.default_rng(number)))
-                    for bits in trial.bits.values():
-                        digest.update(bits)
-print(digest.hexdigest())
-"""
-
-
-def test_same_bits_in_another_process() -> None:
-    def run(count: str) -> str:
-        import os
-
-        environment = os.environ | {"BARACUDA_NUM_THREADS": count, "OMP_NUM_THREADS": count, "TRITON_INTERPRET": "0"}
-        program = [sys.executable, "-c", PROGRAM, DEVICE.kind.value]
-        return subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
-
-    first = run("1")
-    assert len(first.strip()) == 64
-    assert run("2") == first

@@ -13,15 +13,16 @@ import numpy
 
 from baracuda_kernels.check.trial import AnyPlan, random_inputs
 from baracuda_kernels.core.descriptor import Descriptor, element_of
-from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.registry import op_name
-from baracuda_kernels.core.sku import PrecisionGuarantee
+from baracuda_kernels.core.sku import BackendKind, PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream
 
 DRAWS = 100
+SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 
 class Depth(Enum):
@@ -77,6 +78,13 @@ class Case:
         return not list(self.kernel.reasons_against(self.descriptor, self.device, PlanPreference(allow_tf32=True)))
 
     @property
+    def is_feasible(self) -> bool:
+        """What is only interpreted has to be small."""
+        if self.kernel.backend is not BackendKind.TRITON or self.device.kind is DeviceKind.CUDA:
+            return True
+        return self.origin is not Origin.LARGE and self.largest_operand <= SMALL_ENOUGH_TO_INTERPRET
+
+    @property
     def largest_operand(self) -> int:
         """Elements of the largest operand."""
         return max(math.prod(operand.shapes(self.descriptor)[0]) for operand in self.plan_type.args_type.OPERANDS)
@@ -116,9 +124,9 @@ def problems(plan_type: type[AnyPlan], element: ElementKind) -> tuple[tuple[Orig
 
 
 def all_cases(plan_type: type[AnyPlan], kernel: Kernel, element: ElementKind, device: Device, depth: Depth) -> list[Case]:
-    """Of the problems those that the kernel serves."""
+    """Of the problems those that the kernel serves, and that can be tried here."""
     every = (
         Case(plan_type, kernel, problem, device, number, origin, depth)
         for number, (origin, problem) in enumerate(problems(plan_type, element))
     )
-    return [case for case in every if case.is_served]
+    return [case for case in every if case.is_served and case.is_feasible]

@@ -53,9 +53,8 @@ class Neighbour:
         return answer.strip() or f"nothing: it ended with status {self.child.wait()}"
 
     def close(self) -> None:
-        if self.child.poll() is None and self.child.stdin is not None:
-            self.child.stdin.close()
-            self.child.wait()
+        with self.child:  # which closes what goes to it, so that it ends, and waits for that
+            pass
 
 
 @functools.cache

@@ -13,18 +13,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baracuda_kernels.check.case import Case, Depth, Origin, all_cases
+from baracuda_kernels.check.case import Case, Depth, all_cases
 from baracuda_kernels.check.promises import BINS, PROMISES, Errors, Promise
 from baracuda_kernels.check.trial import AnyPlan
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, is_interpreted
 from baracuda_kernels.core.machine import cores, machine_of, versions
-from baracuda_kernels.core.sku import BackendKind
 
 SCHEMA = 1
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy")
-SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 
 class WrongQuestion(Exception):
@@ -79,7 +77,9 @@ def tasks(question: Question) -> list[Task]:
 
 
 def _kernels(question: Question) -> list[tuple[type[AnyPlan], Kernel]]:
-    """Those that run here, in any element that is asked for."""
+    """Those that run here."""
+    if absent := question.device.reasons_absent():
+        raise WrongQuestion(f"{absent[0]}.")
     every = [(plan, kernel) for plan in question.plans for kernel in plan.kernels]
     names = [kernel.name for _, kernel in every]
     if question.kernel is not None and question.kernel not in names:
@@ -103,16 +103,9 @@ def _nothing_left(question: Question) -> str:
 def _tasks_of(plan: type[AnyPlan], kernel: Kernel, question: Question) -> Iterator[Task]:
     for element in kernel.elements:
         if question.element in (None, element):
-            cases = [case for case in all_cases(plan, kernel, element, question.device, question.depth) if _is_feasible(case)]
+            cases = all_cases(plan, kernel, element, question.device, question.depth)
             chosen = [task for promise in PROMISES.values() for task in _chosen(promise, cases, question)]
             yield from sorted(chosen, key=lambda task: task.case.number)
-
-
-def _is_feasible(case: Case) -> bool:
-    """What is only interpreted has to be small."""
-    if case.kernel.backend is not BackendKind.TRITON or case.device.kind is DeviceKind.CUDA:
-        return True
-    return case.origin is not Origin.LARGE and case.largest_operand <= SMALL_ENOUGH_TO_INTERPRET
 
 
 def _chosen(promise: Promise, cases: list[Case], question: Question) -> list[Task]:
