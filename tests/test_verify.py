@@ -14,7 +14,6 @@ from baracuda_kernels import cli
 from baracuda_kernels.check.case import Depth, problems
 from baracuda_kernels.check.promises import BINS, PROMISES
 from baracuda_kernels.check.verify import Question, WrongQuestion, answer, lines, tasks
-from baracuda_kernels.cli import verify as command
 from baracuda_kernels.core import registry
 
 from conftest import PLANS
@@ -153,7 +152,7 @@ def test_infinite_errors_can_be_written_down(double: None, capsys: Capture, tmp_
         (("softmax", "--kernel", "triton.softmax"), "triton.softmax cannot run"),
         (("softmax", "--element", "f12"), "no element corresponds to 'f12'"),
         (("softmax", "--element", "i8"), "makes that promise there: element i8"),
-        (("softmax", "--check", "speed"), "invalid choice: 'speed'"),
+        (("softmax", "--check", "repeat"), "There is no check 'repeat' here. Did you mean repeats?"),
         (("softmax", "--case", "5000"), "makes that promise there: case 5000"),
         (("softmax", "--quick", "--full"), "not allowed with"),
     ],
@@ -168,7 +167,3 @@ def test_a_device_that_is_not_there(capsys: Capture, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("baracuda_kernels.core.device.cuda_device_count", lambda: 0)
     status, _, err = ask(capsys, "softmax", "--device", "cuda")
     assert status == 2 and "cuda:0 is not there" in err
-
-
-def test_the_command_lists_every_check() -> None:
-    assert tuple(PROMISES) == command.CHECKS

@@ -263,7 +263,7 @@ def _is_within_depth(case: Case) -> bool:
 def fullest(cases: list[Case], count: int) -> list[Case]:
     """Those with the most operands, of which none is tiny."""
 
-    large = [case for case in cases if case.origin is Origin.CORNER and min(case.operand_bytes) > 16]
+    large = [case for case in cases if case.origin is Origin.CORNER and min(case.operand_bytes) > 8]
     return sorted(large, key=lambda case: (-len(case.operand_bytes), case.largest_operand))[:count]
 
 

@@ -70,6 +70,8 @@ class Result:
 
 def tasks(question: Question) -> list[Task]:
     """In the order of the registry; what is asked of one problem stands together. Raises `WrongQuestion` where nothing is left."""
+    if question.check not in (None, *PROMISES):
+        raise WrongQuestion(_unknown("check", str(question.check), list(PROMISES)))
     found = [task for plan, kernel in _kernels(question) for task in _tasks_of(plan, kernel, question)]
     if not found:
         raise WrongQuestion(_nothing_left(question))
@@ -83,13 +85,17 @@ def _kernels(question: Question) -> list[tuple[type[AnyPlan], Kernel]]:
     every = [(plan, kernel) for plan in question.plans for kernel in plan.kernels]
     names = [kernel.name for _, kernel in every]
     if question.kernel is not None and question.kernel not in names:
-        nearest = difflib.get_close_matches(question.kernel, names, n=1)
-        hint = f" Did you mean {nearest[0]}?" if nearest else ""
-        raise WrongQuestion(f"There is no kernel {question.kernel!r} here.{hint} The kernels are: {', '.join(names)}.")
+        raise WrongQuestion(_unknown("kernel", question.kernel, names))
     wanted = [(plan, kernel) for plan, kernel in every if question.kernel in (None, kernel.name)]
     if question.kernel is not None and (against := list(wanted[0][1].reasons_against_machine(question.device))):
         raise WrongQuestion(f"{question.kernel} cannot run: {against[0]}.")
     return [(plan, kernel) for plan, kernel in wanted if not list(kernel.reasons_against_machine(question.device))]
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {nearest[0]}?" if nearest else ""
+    return f"There is no {kind} {name!r} here.{hint} The {kind}s are: {', '.join(known)}."
 
 
 def _nothing_left(question: Question) -> str:
