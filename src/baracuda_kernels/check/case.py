@@ -13,12 +13,12 @@ import numpy
 
 from baracuda_kernels.check.trial import AnyPlan, random_inputs
 from baracuda_kernels.core.descriptor import Descriptor, element_of
-from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.registry import op_name
-from baracuda_kernels.core.sku import BackendKind, PrecisionGuarantee
+from baracuda_kernels.core.sku import PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream
 
 DRAWS = 100
@@ -80,9 +80,12 @@ class Case:
     @property
     def is_feasible(self) -> bool:
         """What is only interpreted has to be small."""
-        if self.kernel.backend is not BackendKind.TRITON or self.device.kind is DeviceKind.CUDA:
-            return True
-        return self.origin is not Origin.LARGE and self.largest_operand <= SMALL_ENOUGH_TO_INTERPRET
+        return self.is_native or (self.origin is not Origin.LARGE and self.largest_operand <= SMALL_ENOUGH_TO_INTERPRET)
+
+    @property
+    def is_native(self) -> bool:
+        """Machine code on this device, and not interpreted."""
+        return self.kernel.device is self.device.kind
 
     @property
     def largest_operand(self) -> int:

@@ -268,7 +268,7 @@ def fullest(cases: list[Case], count: int) -> list[Case]:
 
 
 def largest(cases: list[Case], count: int) -> list[Case]:
-    return sorted(cases, key=lambda case: -case.largest_operand)[:count]
+    return sorted((case for case in cases if case.origin is not Origin.DRAWN), key=lambda case: -case.largest_operand)[:count]
 
 
 def _counts(quick: int, usual: int, full: int) -> dict[Depth, int]:
@@ -279,9 +279,9 @@ ALL = 1000
 PROMISES = {
     promise.name: promise
     for promise in (
-        Promise(accuracy, _counts(4, 12, ALL), spread),
-        Promise(memory, _counts(4, 12, ALL), spread),
-        Promise(repeats, _counts(3, 6, ALL), spread, lambda case: case.guarantee.deterministic),
+        Promise(accuracy, _counts(6, 16, ALL), spread),
+        Promise(memory, _counts(6, 16, ALL), spread),
+        Promise(repeats, _counts(3, 8, ALL), spread, lambda case: case.guarantee.deterministic),
         Promise(processes, _counts(2, 4, 24), spread, lambda case: case.guarantee.bit_stable_on_same_hardware),
         Promise(
             batch,
@@ -289,7 +289,7 @@ PROMISES = {
             spread,
             lambda case: case.guarantee.batch_invariant and bool(parts_of(case.plan_type.cases, case.descriptor)),
         ),
-        Promise(allocation, _counts(1, 1, 2), largest),
+        Promise(allocation, _counts(1, 1, 2), largest, lambda case: case.is_native),
         Promise(rejections, _counts(1, 1, 3), fullest),
         Promise(extremes, _counts(0, 0, 8), spread, lambda case: not case.is_empty and case.origin is not Origin.LARGE),
     )
