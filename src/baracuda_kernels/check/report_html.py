@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
@@ -18,8 +18,10 @@ th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: l
 .ok { color: #2a8a4a; } .failed { color: #d03030; font-weight: bold; }
 .errors { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; } figcaption { font-size: 13px; }
 rect { fill: #4a7ebb; } text { fill: currentColor; font: 10px system-ui, sans-serif; text-anchor: middle; }
+.wide { overflow-x: auto; }
 code { background: #8882; padding: .1rem .3rem; }
 """
+_HEADINGS = ("relative error", "of its bound", "worst ulp", "rms ulp")
 _WIDTH, _HEIGHT, _FLOOR = 20, 90, 14  # of a bar, of the tallest, of the room for numbers below
 
 
@@ -39,24 +41,42 @@ def page(lines: list[Line], record: dict[str, Any]) -> str:
         f" their element: up to {BINS[0]:g}, up to {BINS[1]:g}, ..., more than {BINS[-1]:g}.</p>",
         '<div class="errors">',
         *(_figure(line) for line in lines if line.errors),
-        "</div></html>",
+        "</div><h2>By output</h2>",
+        *_by_output(lines),
+        "</html>",
     ]
     return "\n".join(parts) + "\n"
 
 
 def _table(lines: list[Line]) -> Iterator[str]:
     checks = [name for name in PROMISES if any(line.verdict(name) is not None for line in lines)]
-    headings = ("kernel", "element", "relative error", "of its bound", "worst ulp", "rms ulp", *checks)
-    yield "<table><tr>" + "".join(f"<th>{heading}</th>" for heading in headings) + "</tr>"
+    headings = ("kernel", "element", *_HEADINGS, *checks)
+    yield f'<div class="wide"><table>{_row("th", headings)}'
     for line in lines:
-        closest = line.closest
-        numbers = ("", "", "", "")
-        if closest is not None:
-            share = f"{share_of_bound(closest):.0%}"
-            numbers = (f"{closest.relative:.2e}", share, f"{line.worst_ulp:.3g}", f"{line.rms_ulp:.2g}")
-        cells = "".join(f"<td>{cell}</td>" for cell in (escape(line.kernel), line.element, *numbers))
-        yield f"<tr>{cells}{''.join(_verdict(line.verdict(check)) for check in checks)}</tr>"
-    yield "</table>"
+        verdicts = "".join(_verdict(line.verdict(check)) for check in checks)
+        yield _row("td", (escape(line.kernel), line.element, *_numbers(line)), verdicts)
+    yield "</table></div>"
+
+
+def _row(tag: str, cells: Iterable[str], more: str = "") -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}{more}</tr>"
+
+
+def _numbers(line: Line) -> tuple[str, ...]:
+    closest = line.closest
+    if closest is None:
+        return ("", "", "", "")
+    return f"{closest.relative:.2e}", f"{share_of_bound(closest):.0%}", f"{line.worst_ulp:.3g}", f"{line.rms_ulp:.2g}"
+
+
+def _by_output(lines: list[Line]) -> Iterator[str]:
+    yield f'<div class="wide"><table>{_row("th", ("kernel", "element", "output", "its element", "bound", *_HEADINGS))}'
+    for line in lines:
+        for name, part in line.by_output().items():
+            closest = part.closest
+            assert closest is not None
+            yield _row("td", (escape(line.kernel), line.element, name, closest.element, f"{closest.bound:.1e}", *_numbers(part)))
+    yield "</table></div>"
 
 
 def _verdict(held: bool | None) -> str:

@@ -9,7 +9,7 @@ import math
 import platform
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,9 @@ class Result:
     @property
     def held(self) -> bool:
         return not self.says
+
+    def only(self, output: str) -> Result:
+        return replace(self, errors=[errors for errors in self.errors if errors.output == output])
 
 
 def tasks(question: Question) -> list[Task]:
@@ -175,6 +178,11 @@ class Line:
     @property
     def errors(self) -> list[Errors]:
         return [errors for result in self.results for errors in result.errors]
+
+    def by_output(self) -> dict[str, Line]:
+        """The same with the errors of one output each."""
+        names = dict.fromkeys(errors.output for errors in self.errors)
+        return {name: replace(self, results=tuple(result.only(name) for result in self.results)) for name in names}
 
     @property
     def closest(self) -> Errors | None:
