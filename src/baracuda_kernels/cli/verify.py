@@ -1,6 +1,6 @@
 """`baracuda-kernels verify`: does every kernel on this machine keep its promises?
 
-baracuda-kernels verify                       every op: a few minutes; --quick is under two, --full the better part of an hour
+baracuda-kernels verify                       every op: a few minutes; --quick takes about one, --full about half an hour
 baracuda-kernels verify softmax rms_norm      these
 baracuda-kernels verify softmax --kernel numba.softmax --element bf16 --check repeats --case 3
 """
@@ -135,8 +135,12 @@ def _numbers(line: Line) -> list[str]:
     closest = line.closest
     if closest is None:
         return ["-"] * 4
-    numbers = [f"{closest.relative:.1e}", f"{share_of_bound(closest):.0%}", f"{line.worst_ulp:.3g}", f"{line.rms_ulp:.2g}"]
+    numbers = [f"{closest.relative:.1e}", f"{share_of_bound(closest):.0%}", _ulps(line.worst_ulp), _ulps(line.rms_ulp)]
     return numbers if line.verdict("accuracy") else [f"[red]{number}[/]" for number in (*numbers[:1], "FAILED", *numbers[2:])]
+
+
+def _ulps(distance: float) -> str:
+    return f"{distance:.2g}" if distance < 100 else f"{distance:.0f}" if distance < 10_000 else f"{distance:.0e}"
 
 
 def _cell(verdict: bool | None) -> str:
