@@ -21,6 +21,15 @@ CORNERS = (
 )  # fmt: skip
 
 SHOWCASE = ((2, 8, 512, 512, 64, 64, None), (1, 16, 1024, 1024, 128, 128, None))
+CUDA_SHOWCASE = ((4, 32, 2048, 2048, 128, 128, None), (8, 32, 1024, 1024, 64, 64, None), (4, 32, 2048, 2048, 128, 128, 8))
+
+# Whole blocks of queries and keys, blocks that reach past the end, and all keys in one block, for features that fill one product,
+# a part of one, or several.
+TILED = tuple(
+    (1, 2, queries, keys, d_k, d_v, None)
+    for queries, keys in ((256, 256), (200, 168), (48, 24))
+    for d_k, d_v in ((16, 16), (64, 64), (128, 128), (40, 72), (300, 264))
+)
 
 
 class SdpaCases(Cases[SdpaDescriptor]):
@@ -41,6 +50,11 @@ class SdpaCases(Cases[SdpaDescriptor]):
         yield self._problem((1, 2, 70, 40, 8, 8, 1), element, causal=True, masked=True)
         yield self._problem((1, 1, 300, 300, 16, 16, None), element, causal=True)
 
+    def tiles(self, element: ElementKind) -> Iterator[SdpaDescriptor]:
+        for sizes in TILED:
+            for causal, masked in ((False, False), (True, False), (False, True)):
+                yield self._problem(sizes, element, causal, masked)
+
     def draw(self, random: Random, element: ElementKind) -> SdpaDescriptor:
         kv_heads = random.choice((1, 1, 2, 3))
         heads = kv_heads * random.choice((0, 1, 1, 2))
@@ -55,6 +69,12 @@ class SdpaCases(Cases[SdpaDescriptor]):
             for causal in (False, True):
                 for sizes in SHOWCASE:
                     yield self._problem(sizes, element, causal)
+
+    def cuda_showcase(self) -> Iterator[SdpaDescriptor]:
+        for causal in (False, True):
+            for sizes in CUDA_SHOWCASE:
+                yield self._problem(sizes, ElementKind.BF16, causal)
+        yield self._problem((2, 16, 1024, 1024, 64, 64, None), ElementKind.F32)
 
     def inputs(self, descriptor: SdpaDescriptor, rng: Any) -> dict[str, Any]:
         """A mask that hides a third of the keys, and a whole row."""
@@ -92,8 +112,14 @@ class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
     def draw(self, random: Random, element: ElementKind) -> SdpaBackwardDescriptor:
         return self._of(self.forward.draw(random, element))
 
+    def tiles(self, element: ElementKind) -> Iterator[SdpaBackwardDescriptor]:
+        yield from dict.fromkeys(map(self._of, self.forward.tiles(element)))
+
     def showcase(self) -> Iterator[SdpaBackwardDescriptor]:
         yield from dict.fromkeys(map(self._of, self.forward.showcase()))
+
+    def cuda_showcase(self) -> Iterator[SdpaBackwardDescriptor]:
+        yield from dict.fromkeys(map(self._of, self.forward.cuda_showcase()))
 
     def inputs(self, descriptor: SdpaBackwardDescriptor, rng: Any) -> dict[str, Any]:
         """Weights as a causal forward would have saved them."""
