@@ -19,6 +19,7 @@ from baracuda_kernels.ops.attention.ssd import tiles_backward as tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import padded
 from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardTile, Block, Cut
+from baracuda_kernels.ops.attention.ssd.triton_alone import gradients_alone
 from baracuda_kernels.ops.attention.ssd.triton_backward import add_groups, add_rates, gradients_of_groups, gradients_of_heads
 from baracuda_kernels.ops.attention.ssd.triton_carry import pass_segments, walk_states
 
@@ -57,7 +58,13 @@ class _Calls:
     def all(self) -> list[Call]:
         passing = [self.passing(backwards) for backwards in (False, True)] if self.segmented or not self.cut.chunks else []
         sums = [self.sums_of_slices()] if self.cut.slices > 1 else []
-        return [self.states(), *passing, self.of_heads(), self.of_groups(), *sums, self.rates()]
+        gradients = [self.alone()] if self.tile.alone and self.has_simple_states else [self.of_heads(), self.of_groups()]
+        return [self.states(), *passing, *gradients, *sums, self.rates()]
+
+    @property
+    def has_simple_states(self) -> bool:
+        """Whether every chunk finds its states as they are."""
+        return self.has_states and self.cut.span == self.cut.slot == 1 and not self.segmented
 
     # --- what bodies are given
 
@@ -174,6 +181,24 @@ class _Calls:
                 "ACC": f"tl.float{8 * self.sums.size}",
                 "PLACES": tiles.PASS_PLACES,
             },
+        )
+
+    def alone(self) -> Call:
+        """All gradients, where no head shares its group."""
+        block = self.tile.head
+        outputs = (DX, D_B, D_C, D_DT)
+        constants = self.constants(block) | {"EXACT": self.element.size > 2}
+        return Call(
+            gradients_alone,
+            self.pairs * self.cut.chunks,
+            (
+                *(*self.inputs, self.lent("kept", self.kept), self.lent("kept_back", self.kept)),
+                *(*map(self.at, outputs), self.lent("shares"), Count(self.problem.seq_len), Count(self.problem.num_heads)),
+                *(*self.sizes, Count(self.cut.chunks), *self.input_steps, *map(self.steps, outputs)),
+            ),
+            {name: constants[name] for name in ("CHUNK", "ROWS", "COLS", "ACC", "PRECISE", "PRECISION", "EXACT")},
+            block.warps,
+            block.registers,
         )
 
     def of_heads(self) -> Call:

@@ -39,6 +39,7 @@ class BackwardTile(NamedTuple):
     walk: Block
     head: Block
     group: Block
+    alone: bool = False  # whether all gradients of a head's chunk are computed by one program
 
 
 class Cut(NamedTuple):
@@ -77,7 +78,8 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
         block = Block(min(rows, 32), min(cols, 64), 4)
         return BackwardTile(32, block._replace(stages=2), block, block)
     block = Block(min(rows, 64), min(cols, 128), 4)
-    return BackwardTile(64, Block(min(rows, 64), min(cols, 64), 4, 3), block, block._replace(stages=2))
+    alone = problem.groups == problem.num_heads and rows <= block.rows and cols <= block.cols
+    return BackwardTile(64, block._replace(stages=2), block, block._replace(stages=2), alone)
 
 
 def narrowed(block: Block, cut: Cut) -> Block:

@@ -22,17 +22,8 @@ import triton.language as tl
 from baracuda_kernels.gpu.indexing import offset
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_carry import adjoint_after, state_before
-from baracuda_kernels.ops.attention.ssd.triton_chunk import (
-    block,
-    computed,
-    decay,
-    decays_between,
-    given,
-    load_steps,
-    log_decays,
-    of_head,
-    store_block,
-)
+from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, load_steps, of_head, store_block
+from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
 
 __all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads"]
 
@@ -59,18 +50,18 @@ def gradients_of_heads(
         chunk = slot * slot_chunks + walked
         first = chunk * CHUNK
         steps = load_steps(dt, dt_steps[1], first, length, CHUNK)
-        lengths, between, since, to_end, through = _decays(steps, rate, length - first, ACC, PRECISE)
+        lengths, between, since, to_end, through = decays_of(steps, rate, length - first, ACC, PRECISE)
         scores, pairs = tl.zeros((CHUNK, CHUNK), ACC), tl.zeros((CHUNK, CHUNK), ACC)
         for number in range(COL_BLOCKS):
             keys = block(b + number * COLS, b_steps[1], first, length, state_dim - number * COLS, CHUNK, COLS)
             queries = block(c + number * COLS, c_steps[1], first, length, state_dim - number * COLS, CHUNK, COLS)
             scores = product(queries, tl.trans(keys), scores, PRECISION)
-        scores = _lower(scores * between)
+        scores = lower(scores * between)
         for number in range(ROW_BLOCKS):
             inputs = block(x + number * ROWS, x_steps[1], first, length, head_dim - number * ROWS, CHUNK, ROWS)
             outputs = block(dy + number * ROWS, dy_steps[1], first, length, head_dim - number * ROWS, CHUNK, ROWS)
             pairs = product(outputs, tl.trans(inputs), pairs, PRECISION)
-        crossing = _crossing(scores * pairs * lengths[None, :], EXACT)
+        crossing = crossing_paths(scores * pairs * lengths[None, :], EXACT)
         across, reading = tl.zeros((ROWS,), ACC), tl.zeros((CHUNK,), ACC)
         ending, d_steps = tl.zeros((CHUNK,), ACC), tl.zeros((CHUNK,), ACC)
         for row_number in range(ROW_BLOCKS):
@@ -101,8 +92,8 @@ def gradients_of_heads(
             source = product(tl.trans(computed(scores, outputs)), given(outputs), source, PRECISION)
             d_steps += tl.sum(source * inputs.to(ACC), 1)
             store_block(dx + row, dx_steps[1], first, length, head_dim - row, source * lengths[:, None])
-        d_exponents = _exponents(crossing, reading * since, ending * lengths, tl.sum(across, 0) * through, EXACT)
-        _store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
+        d_exponents = exponent_gradients(crossing, reading * since, ending * lengths, tl.sum(across, 0) * through, EXACT)
+        store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
         total += lengths * d_exponents
     if HAS_RATE:
         tl.store(shares + pair.to(tl.int64) * slots + slot, tl.sum(total, 0))
@@ -167,7 +158,7 @@ def _of_group(
         x_head, dy_head = of_head(x, x_steps, batch, head), of_head(dy, dy_steps, batch, head)
         dt_head, rate = of_head(dt, dt_steps, batch, head), tl.load(a + head.to(tl.int64) * a_step)
         steps = load_steps(dt_head, dt_steps[1], first, length, CHUNK)
-        lengths, between, since, to_end, _ = _decays(steps, rate, length - first, ACC, PRECISE)
+        lengths, between, since, to_end, _ = decays_of(steps, rate, length - first, ACC, PRECISE)
         pairs = tl.zeros((CHUNK, CHUNK), ACC)
         for block_number in range(ROW_BLOCKS):
             row = block_number * ROWS
@@ -189,60 +180,13 @@ def _of_group(
                 )  # fmt: skip
                 weighed = outputs.to(ACC) * since[:, None]
             total = product(computed(weighed, inputs), computed(state, inputs), total, PRECISION)
-        weights += _lower(pairs * (between * lengths[None, :]))
+        weights += lower(pairs * (between * lengths[None, :]))
     if BACKWARDS:
         others = block(c + first_col, c_steps[1], first, length, state_dim - first_col, CHUNK, COLS)
         return product(tl.trans(computed(weights, others)), given(others), total, PRECISION)
     else:
         others = block(b + first_col, b_steps[1], first, length, state_dim - first_col, CHUNK, COLS)
         return product(computed(weights, others), given(others), total, PRECISION)
-
-
-# --- one chunk of one head ---------------------------------------------------------------------------------------------------
-
-
-@triton.jit
-def _decays(steps, rate, count, ACC: tl.constexpr, PRECISE: tl.constexpr):
-    """The lengths of the steps, and the decays: between steps, from the start to each, from each to the end, from start to end."""
-    sums, total = log_decays(steps, rate, count)
-    since, to_end = decay(sums, ACC, PRECISE), decay(total - sums, ACC, PRECISE)
-    return steps.to(ACC), decays_between(sums, ACC, PRECISE), since, to_end, decay(total, ACC, PRECISE)
-
-
-@triton.jit
-def _lower(pairs):
-    """Nothing from the future, even if that is not finite."""
-    order = tl.arange(0, pairs.shape[0])
-    return tl.where(order[:, None] >= order[None, :], pairs, 0.0)
-
-
-@triton.jit
-def _crossing(paths, EXACT: tl.constexpr):
-    """Of every step, the sum over paths from before it to it or later; or what has to be summed from the end for that."""
-    order = tl.arange(0, paths.shape[0])
-    paths = tl.where(order[:, None] > order[None, :], paths, 0.0)
-    if EXACT:  # no difference of sums, which would lose what is small beside its neighbours
-        paths = tl.cumsum(paths, 0, reverse=True)
-        return tl.sum(tl.where(order[:, None] > order[None, :], paths, 0.0), 1)
-    else:
-        return tl.sum(paths, 1) - tl.sum(paths, 0)
-
-
-@triton.jit
-def _exponents(crossing, reading, ending, across, EXACT: tl.constexpr):
-    """The gradient of every step's log-decay, from all paths: between steps, from the start, to the end, from start to end."""
-    if EXACT:
-        order = tl.arange(0, ending.shape[0])
-        earlier = tl.sum(tl.where(order[:, None] > order[None, :], ending[None, :], 0.0), 1)
-        return crossing + tl.cumsum(reading, 0, reverse=True) + earlier + across
-    else:
-        return tl.cumsum(crossing + reading, 0, reverse=True) + (tl.cumsum(ending, 0) - ending) + across
-
-
-@triton.jit
-def _store_steps(pointer, step, first, length, values):
-    place = first + tl.arange(0, values.shape[0])
-    tl.store(pointer + place.to(tl.int64) * step, values.to(pointer.dtype.element_ty), mask=place < length)
 
 
 # --- sums over programs ------------------------------------------------------------------------------------------------------

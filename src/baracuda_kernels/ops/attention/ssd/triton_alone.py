@@ -1,0 +1,71 @@
+"""The gradients of one chunk of a head that has a group of its own, in one piece: every input is read once.
+
+What is computed when is chosen so that a thread never has more to hold than its registers.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from baracuda_kernels.gpu.products import product
+from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, load_steps, of_head, store_block
+from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
+
+__all__ = ["gradients_alone"]
+
+
+@triton.jit
+def gradients_alone(
+    x, dt, a, b, c, dy, kept, kept_back, dx, d_b, d_c, d_dt, shares, length, heads, head_dim, state_dim, chunks,
+    x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, dx_steps, d_b_steps, d_c_steps, d_dt_steps,
+    CHUNK: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
+    head, chunk = tl.program_id(0) % heads, tl.program_id(0) // heads % chunks
+    batch = tl.program_id(0) // heads // chunks
+    first, record = chunk * CHUNK, (batch * heads + head).to(tl.int64) * chunks + chunk
+    rate = tl.load(a + head.to(tl.int64) * a_step)
+    steps = load_steps(of_head(dt, dt_steps, batch, head), dt_steps[1], first, length, CHUNK)
+    lengths, between, since, to_end, through = decays_of(steps, rate, length - first, ACC, PRECISE)
+    keys = block(of_head(b, b_steps, batch, head), b_steps[1], first, length, state_dim, CHUNK, COLS)
+    queries = block(of_head(c, c_steps, batch, head), c_steps[1], first, length, state_dim, CHUNK, COLS)
+    scores = lower(product(queries, tl.trans(keys), tl.zeros((CHUNK, CHUNK), ACC), PRECISION) * between)
+    mixed = computed(scores, keys)
+    inputs = block(of_head(x, x_steps, batch, head), x_steps[1], first, length, head_dim, CHUNK, ROWS)
+    outputs = block(of_head(dy, dy_steps, batch, head), dy_steps[1], first, length, head_dim, CHUNK, ROWS)
+    pairs = product(outputs, tl.trans(inputs), tl.zeros((CHUNK, CHUNK), ACC), PRECISION) * lengths[None, :]
+    weights = computed(lower(pairs * between), keys)
+    crossing = crossing_paths(scores * pairs, EXACT)
+
+    row, col = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
+    at, inside = record * head_dim * state_dim + (row * state_dim + col), (row < head_dim) & (col < state_dim)
+    # What has been stored cannot be known to lie elsewhere: these are loaded again, as they are wanted.
+    state = tl.load(kept + at, mask=inside, other=0.0)
+    total = product(given(outputs), computed(state, keys), tl.zeros((CHUNK, COLS), ACC), PRECISION) * since[:, None]
+    again = block(of_head(c, c_steps, batch, head), c_steps[1], first, length, state_dim, CHUNK, COLS)
+    reading = tl.sum(total * again.to(ACC), 1)
+    total = product(weights, given(keys), total, PRECISION)
+    store_block(of_head(d_c, d_c_steps, batch, head), d_c_steps[1], first, length, state_dim, total)
+
+    adjoint = computed(tl.load(kept_back + at, mask=inside, other=0.0), keys)
+    source = product(given(keys), tl.trans(adjoint), tl.zeros((CHUNK, ROWS), ACC), PRECISION) * to_end[:, None]
+    ending = tl.sum(source * inputs.to(ACC), 1)
+    source = product(tl.trans(mixed), given(outputs), source, PRECISION)
+    d_steps = tl.sum(source * inputs.to(ACC), 1)
+    store_block(of_head(dx, dx_steps, batch, head), dx_steps[1], first, length, head_dim, source * lengths[:, None])
+
+    across = (
+        tl.sum(
+            tl.sum(tl.load(kept + at, mask=inside, other=0.0).to(ACC) * tl.load(kept_back + at, mask=inside, other=0.0).to(ACC), 1),
+            0,
+        )
+        * through
+    )
+    total = product(given(inputs), adjoint, tl.zeros((CHUNK, COLS), ACC), PRECISION) * (to_end * lengths)[:, None]
+    total = product(tl.trans(weights), given(queries), total, PRECISION)
+    store_block(of_head(d_b, d_b_steps, batch, head), d_b_steps[1], first, length, state_dim, total)
+
+    d_exponents = exponent_gradients(crossing, reading, ending * lengths, across, EXACT)
+    store_steps(of_head(d_dt, d_dt_steps, batch, head), d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
+    tl.store(shares + record, tl.sum(lengths * d_exponents, 0))
