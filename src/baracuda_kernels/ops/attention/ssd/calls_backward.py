@@ -17,14 +17,16 @@ from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.ssd import tiles_backward as tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
-from baracuda_kernels.ops.attention.ssd.tiles import padded
+from baracuda_kernels.ops.attention.ssd.tiles import PREPARED_HEADS, padded
 from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardTile, Block, Cut
-from baracuda_kernels.ops.attention.ssd.triton_alone import gradients_alone
 from baracuda_kernels.ops.attention.ssd.triton_backward import add_groups, add_rates, gradients_of_groups, gradients_of_heads
 from baracuda_kernels.ops.attention.ssd.triton_carry import pass_segments, walk_states
+from baracuda_kernels.ops.attention.ssd.triton_chunks import gradients_of_chunks
+from baracuda_kernels.ops.attention.ssd.triton_forward import prepare
 
 __all__ = ["backward", "backward_calls"]
 
+CHUNK_CONSTANTS = ("ALONE", "PREPARED", "CHUNK", "ROWS", "COLS", "ACC", "PRECISE", "PRECISION", "EXACT")
 X, DT, A, B, C, DY, INITIAL, D_FINAL, DX, D_B, D_C, D_DT, D_A, D_INITIAL = range(14)
 
 
@@ -50,16 +52,26 @@ class _Calls:
     def __init__(self, problem: Any, layouts: Sequence[Layout | None], tile: BackwardTile, cut: Cut) -> None:
         self.problem, self.layouts, self.tile, self.cut = problem, layouts, tile, cut
         self.element, self.sums, self.kept = problem.element, problem.state_element, tiles.kept_element(problem)
-        self.pairs = problem.batch_size * problem.num_heads
+        self.first, self.families, self.first_pair, self.pairs = 0, 0, 0, 0  # of a round
         self.has_states = problem.head_dim * problem.state_dim > 0
         self.segmented = cut.segments > 1
-        self.places = tiles.regions(problem, cut)
+        self.places = tiles.regions(problem, tile, cut)
 
     def all(self) -> list[Call]:
-        passing = [self.passing(backwards) for backwards in (False, True)] if self.segmented or not self.cut.chunks else []
+        rounds = range(0, self.problem.batch_size * self.problem.groups, max(1, tiles.families(self.problem, self.cut)))
         sums = [self.sums_of_slices()] if self.cut.slices > 1 else []
-        gradients = [self.alone()] if self.tile.alone and self.has_simple_states else [self.of_heads(), self.of_groups()]
-        return [self.states(), *passing, *gradients, *sums, self.rates()]
+        return [self.preparing(), *(call for first in rounds for call in self.round(first)), *sums, self.rates()]
+
+    def round(self, first: int) -> list[Call]:
+        """What is launched for some groups from `first` on."""
+        last = self.problem.batch_size * self.problem.groups
+        self.first, self.families = first, min(tiles.families(self.problem, self.cut), last - first)
+        self.first_pair, self.pairs = first * self.problem.heads_per_group, self.families * self.problem.heads_per_group
+        passing = [self.passing(backwards) for backwards in (False, True)] if self.segmented or not self.cut.chunks else []
+        simple = self.tile.fits and self.has_simple_states
+        groups = [] if simple and self.problem.heads_per_group == 1 else [self.of_groups()]
+        gradients = [self.of_chunks() if simple else self.of_heads(), *groups]
+        return [self.states(), *passing, *gradients]
 
     @property
     def has_simple_states(self) -> bool:
@@ -103,7 +115,7 @@ class _Calls:
 
     @property
     def cuts(self) -> tuple[Count, ...]:
-        return Count(self.cut.spans), Count(self.cut.segments), Count(self.cut.segment)
+        return Count(self.first_pair), Count(self.cut.spans), Count(self.cut.segments), Count(self.cut.segment)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -117,10 +129,12 @@ class _Calls:
     def records(self) -> tuple[Argument, ...]:
         """What walks have kept."""
         forwards = self.lent("kept", self.kept), self.lent("ends"), self.lent("fades")
+        forwards = self.lent("prepared"), self.lent("keeps"), *forwards
         return *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")
 
     def constants(self, block: Block) -> dict[str, Any]:
         return {
+            "PREPARED": self.cut.is_prepared,
             "SEGMENTED": self.segmented,
             "CHUNK": self.tile.chunk,
             "SPAN": self.cut.span,
@@ -134,6 +148,19 @@ class _Calls:
         }
 
     # --- what is launched
+
+    def preparing(self) -> Call:
+        """What depends on dt and a alone."""
+        problem, heads = self.problem, -(-self.problem.num_heads // PREPARED_HEADS)
+        return Call(
+            prepare,
+            problem.batch_size * self.cut.chunks * heads * self.cut.is_prepared,
+            (
+                *(self.at(DT), self.at(A), self.lent("prepared"), self.lent("keeps")),
+                *(Count(problem.seq_len), Count(problem.num_heads), Count(heads), self.steps(DT), self.step(A)),
+            ),
+            {"ACC": f"tl.float{8 * self.sums.size}", "PRECISE": False, "CHUNK": self.tile.chunk, "HEADS": PREPARED_HEADS},
+        )
 
     def states(self) -> Call:
         """States before every span, and gradients of the states after it."""
@@ -172,7 +199,7 @@ class _Calls:
             self.pairs * strips if segments or has_end else 0,
             (
                 *(self.at(start), self.at(end), self.lent("ends" + suffix), fades, Count(self.problem.num_heads)),
-                *(*self.sizes, Count(segments), Count(strips), self.steps(start), self.steps(end)),
+                *(*self.sizes, Count(self.first_pair), Count(segments), Count(strips), self.steps(start), self.steps(end)),
             ),
             {
                 "BACKWARDS": backwards,
@@ -183,20 +210,22 @@ class _Calls:
             },
         )
 
-    def alone(self) -> Call:
-        """All gradients, where no head shares its group."""
-        block = self.tile.head
-        outputs = (DX, D_B, D_C, D_DT)
-        constants = self.constants(block) | {"EXACT": self.element.size > 2}
+    def of_chunks(self) -> Call:
+        """dx, d_dt and shares of d_a; where no head shares its group, also d_b and d_c."""
+        block, outputs = self.tile.head, (DX, D_B, D_C, D_DT)
+        constants = self.constants(block) | {"ALONE": self.problem.heads_per_group == 1, "EXACT": self.element.size > 2}
         return Call(
-            gradients_alone,
+            gradients_of_chunks,
             self.pairs * self.cut.chunks,
             (
-                *(*self.inputs, self.lent("kept", self.kept), self.lent("kept_back", self.kept)),
-                *(*map(self.at, outputs), self.lent("shares"), Count(self.problem.seq_len), Count(self.problem.num_heads)),
-                *(*self.sizes, Count(self.cut.chunks), *self.input_steps, *map(self.steps, outputs)),
+                *(*self.inputs, self.lent("prepared"), self.lent("keeps")),
+                *(self.lent("kept", self.kept), self.lent("kept_back", self.kept)),
+                *(*map(self.at, outputs), self.lent("shares")),
+                *(Count(self.problem.seq_len), Count(self.problem.num_heads), Count(self.problem.heads_per_group)),
+                *(*self.sizes, Count(self.first_pair), Count(self.pairs), Count(self.cut.chunks)),
+                *(*self.input_steps, *map(self.steps, outputs)),
             ),
-            {name: constants[name] for name in ("CHUNK", "ROWS", "COLS", "ACC", "PRECISE", "PRECISION", "EXACT")},
+            {name: constants[name] for name in CHUNK_CONSTANTS},
             block.warps,
             block.registers,
         )
@@ -210,7 +239,7 @@ class _Calls:
             (
                 *(*self.inputs, *self.records, self.at(DX), self.at(D_DT), self.lent("shares")),
                 *(Count(self.problem.seq_len), Count(self.problem.num_heads), Count(self.problem.heads_per_group)),
-                *(*self.sizes, *self.cuts, Count(self.cut.slots), Count(self.cut.slot)),
+                *(*self.sizes, *self.cuts, Count(self.pairs), Count(self.cut.slots), Count(self.cut.slot)),
                 *(*self.input_steps, self.steps(DX), self.steps(D_DT)),
             ),
             self.constants(block) | {"HAS_RATE": self.has_states, "SINGLE": self.cut.slot == 1, "EXACT": self.element.size > 2},
@@ -225,11 +254,12 @@ class _Calls:
         targets = (self.lent("shares_b"), self.lent("shares_c")) if sliced else (self.at(D_B), self.at(D_C))
         return Call(
             gradients_of_groups,
-            2 * problem.batch_size * cut.chunks * problem.groups * cut.slices * col_blocks,
+            2 * self.families * cut.chunks * cut.slices * col_blocks,
             (
                 *(*self.inputs, *self.records, *targets),
                 *(Count(problem.seq_len), Count(problem.num_heads), Count(problem.groups), Count(problem.heads_per_group)),
-                *(*self.sizes, *self.cuts, Count(cut.chunks), Count(cut.slices), Count(-(-problem.heads_per_group // cut.slices))),
+                *(*self.sizes, *self.cuts, Count(self.first), Count(self.families), Count(cut.slices)),
+                Count(-(-problem.heads_per_group // cut.slices)),
                 *(Step(self.slice_step() if sliced else 0, self.sums), *self.input_steps),
                 *((self.share_steps(),) * 2 if sliced else (self.steps(D_B), self.steps(D_C))),
             ),

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
-from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, padded
+from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
 
 __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "cut"]
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
-SHORTEST_WALK = 32  # chunks of a segment, at least: readers add what came before it
+SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
 
@@ -39,19 +39,21 @@ class BackwardTile(NamedTuple):
     walk: Block
     head: Block
     group: Block
-    alone: bool = False  # whether all gradients of a head's chunk are computed by one program
+    fits: bool = False  # whether a program can hold all that belongs to a chunk of one head
 
 
 class Cut(NamedTuple):
     """How sequences are cut, in chunks: states are kept every `span`, a program walks `segment`, `slot` add up to a share of d_a.
 
-    The heads of a group are dealt out to `slices` programs."""
+    The heads of a group are dealt out to `slices` programs. Groups are taken in `rounds`, which use the same workspace in turn."""
 
     chunks: int
     span: int
     segment: int
     slot: int
     slices: int
+    rounds: int = 1
+    is_prepared: bool = False  # whether what depends on dt and a alone is computed beforehand
 
     @property
     def spans(self) -> int:
@@ -78,8 +80,8 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
         block = Block(min(rows, 32), min(cols, 64), 4)
         return BackwardTile(32, block._replace(stages=2), block, block)
     block = Block(min(rows, 64), min(cols, 128), 4)
-    alone = problem.groups == problem.num_heads and rows <= block.rows and cols <= block.cols
-    return BackwardTile(64, block._replace(stages=2), block, block._replace(stages=2), alone)
+    fits = rows <= block.rows and cols <= block.cols
+    return BackwardTile(64, block._replace(stages=2), block, block._replace(stages=2), fits)
 
 
 def narrowed(block: Block, cut: Cut) -> Block:
@@ -95,7 +97,7 @@ def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
 @functools.lru_cache(maxsize=1024)
 def cut(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Cut:
     """The first way to cut that fits the workspace."""
-    return next(cut for cut in _cuts(problem, tile) if regions(problem, cut)["end"] <= _budget(problem))
+    return next(cut for cut in _cuts(problem, tile) if regions(problem, tile, cut)["end"] <= _budget(problem))
 
 
 def blocks(problem: SsdChunkScanDescriptor, block: Block) -> tuple[int, int]:
@@ -113,9 +115,11 @@ def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
     for segments in _halvings(wanted):
         for span in _doublings(min(chunks, LONGEST_SPAN) if segments > 1 else chunks):
             segment = max(1, -(-chunks // (segments * span))) * span
-            for part in _halvings(slices):
-                for slot in (1, max(chunks, 1)):
-                    yield Cut(chunks, span, segment, slot, part)
+            for rounds in _doublings(max(1, problem.batch_size * problem.groups)):
+                for part in _halvings(slices):
+                    for slot in (1, max(chunks, 1)):
+                        for is_prepared in (True, False) if problem.element.size == 2 else (False,):
+                            yield Cut(chunks, span, segment, slot, part, rounds, is_prepared)
 
 
 def _halvings(number: int) -> Iterator[int]:
@@ -140,22 +144,30 @@ def _budget(problem: SsdChunkScanDescriptor) -> int:
     return 3 * states * problem.state_element.size
 
 
-def regions(problem: SsdChunkScanDescriptor, cut: Cut) -> dict[str, int]:
+def families(problem: SsdChunkScanDescriptor, cut: Cut) -> int:
+    """How many groups, of all batches, a round has; the last one may have fewer."""
+    return -(-problem.batch_size * problem.groups // cut.rounds)
+
+
+def regions(problem: SsdChunkScanDescriptor, tile: BackwardTile, cut: Cut) -> dict[str, int]:
     """Where in the workspace everything lies, and where it ends: whole vectors first wherever rows are whole vectors."""
     pairs, state, sums = problem.batch_size * problem.num_heads, problem.head_dim * problem.state_dim, problem.state_element.size
+    at_once = families(problem, cut) * problem.heads_per_group
     segments = cut.segments if cut.segments > 1 else 0
     steps = problem.batch_size * problem.seq_len * problem.groups * problem.state_dim if cut.slices > 1 else 0
-    records = pairs * cut.spans * state * kept_element(problem).size
-    fades = pairs * (cut.spans + segments) * sums if segments else 0
+    records = at_once * cut.spans * state * kept_element(problem).size
+    fades = at_once * (cut.spans + segments) * sums if segments else 0
     shares = pairs * cut.slots * sums if state else 0
     sizes = {
-        "ends": pairs * segments * state * sums,
-        "ends_back": pairs * segments * state * sums,
+        "ends": at_once * segments * state * sums,
+        "ends_back": at_once * segments * state * sums,
         "shares_b": cut.slices * steps * sums,
         "shares_c": cut.slices * steps * sums,
+        "prepared": pairs * cut.chunks * PARTS * tile.chunk * sums if cut.is_prepared else 0,
         "kept": records,
         "kept_back": records,
         "shares": shares,
+        "keeps": pairs * cut.chunks * sums if cut.is_prepared else 0,
         "fades": fades,
         "fades_back": fades,
     }
@@ -169,4 +181,5 @@ def regions(problem: SsdChunkScanDescriptor, cut: Cut) -> dict[str, int]:
 
 
 def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
-    return regions(problem, cut(problem, backward_tile(problem)))["end"]
+    tile = backward_tile(problem)
+    return regions(problem, tile, cut(problem, tile))["end"]

@@ -22,7 +22,8 @@ import triton.language as tl
 from baracuda_kernels.gpu.indexing import offset
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_carry import adjoint_after, state_before
-from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, load_steps, of_head, store_block
+from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
+from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
 
 __all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads"]
@@ -30,27 +31,30 @@ __all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads
 
 @triton.jit
 def gradients_of_heads(
-    x, dt, a, b, c, dy, kept, ends, fades, kept_back, ends_back, fades_back, dx, d_dt, shares,
-    length, heads, share, head_dim, state_dim, spans, segments, segment_chunks, slots, slot_chunks,
+    x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, dx, d_dt, shares,
+    length, heads, share, head_dim, state_dim, first_pair, spans, segments, segment_chunks, pair_count, slots, slot_chunks,
     x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, dx_steps, d_dt_steps,
-    HAS_RATE: tl.constexpr, SEGMENTED: tl.constexpr, SINGLE: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr,
-    ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr,
+    HAS_RATE: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, SINGLE: tl.constexpr, CHUNK: tl.constexpr,
+    SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr,
     ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     """dx, d_dt and a share of d_a: one chunk of one head, or several that share a sum."""
-    head, slot = tl.program_id(0) % heads, tl.program_id(0) // heads % slots
-    batch = tl.program_id(0) // heads // slots
-    pair = batch * heads + head
+    pair, slot = tl.program_id(0) % pair_count, tl.program_id(0) // pair_count
+    batch, head = (first_pair + pair) // heads, (first_pair + pair) % heads
+    chunks = (length + CHUNK - 1) // CHUNK
+    prepared += (first_pair + pair).to(tl.int64) * chunks * (PARTS * CHUNK)
+    keeps += (first_pair + pair).to(tl.int64) * chunks
     x, dy, dx = of_head(x, x_steps, batch, head), of_head(dy, dy_steps, batch, head), of_head(dx, dx_steps, batch, head)
     b, c = of_head(b, b_steps, batch, head // share), of_head(c, c_steps, batch, head // share)
     dt, d_dt = of_head(dt, dt_steps, batch, head), of_head(d_dt, d_dt_steps, batch, head)
     rate = tl.load(a + head.to(tl.int64) * a_step)
     total = tl.zeros((CHUNK,), ACC)
-    for walked in range(0, 1 if SINGLE else tl.minimum(slot_chunks, (length + CHUNK - 1) // CHUNK - slot * slot_chunks)):
+    for walked in range(0, 1 if SINGLE else tl.minimum(slot_chunks, chunks - slot * slot_chunks)):
         chunk = slot * slot_chunks + walked
         first = chunk * CHUNK
-        steps = load_steps(dt, dt_steps[1], first, length, CHUNK)
-        lengths, between, since, to_end, through = decays_of(steps, rate, length - first, ACC, PRECISE)
+        lengths, between, since, to_end, through = decays_of(
+            dt, rate, prepared, keeps, chunk, length, dt_steps[1], PREPARED, CHUNK, ACC, PRECISE
+        )
         scores, pairs = tl.zeros((CHUNK, CHUNK), ACC), tl.zeros((CHUNK, CHUNK), ACC)
         for number in range(COL_BLOCKS):
             keys = block(b + number * COLS, b_steps[1], first, length, state_dim - number * COLS, CHUNK, COLS)
@@ -70,16 +74,16 @@ def gradients_of_heads(
             for col_number in range(COL_BLOCKS):
                 col = col_number * COLS
                 adjoint = adjoint_after(
-                    kept_back, ends_back, fades_back, pair, chunk, dy, dt, rate, c, length, row, col, head_dim, state_dim,
+                    kept_back, ends_back, fades_back, pair, chunk, dy, dt, rate, c, prepared, keeps, length, row, col, head_dim, state_dim,
                     spans, segments, segment_chunks, dy_steps[1], dt_steps[1], c_steps[1],
-                    ROWS, COLS, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 keys = block(b + col, b_steps[1], first, length, state_dim - col, CHUNK, COLS)
                 source = product(given(keys), tl.trans(computed(adjoint, keys)), source, PRECISION)
                 state = state_before(
-                    kept, ends, fades, pair, chunk, x, dt, rate, b, length, row, col, head_dim, state_dim,
+                    kept, ends, fades, pair, chunk, x, dt, rate, b, prepared, keeps, length, row, col, head_dim, state_dim,
                     spans, segments, segment_chunks, x_steps[1], dt_steps[1], b_steps[1],
-                    ROWS, COLS, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 across += tl.sum(state.to(ACC) * adjoint.to(ACC), 1)
                 queries = block(c + col, c_steps[1], first, length, state_dim - col, CHUNK, COLS)
@@ -96,42 +100,43 @@ def gradients_of_heads(
         store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
         total += lengths * d_exponents
     if HAS_RATE:
-        tl.store(shares + pair.to(tl.int64) * slots + slot, tl.sum(total, 0))
+        tl.store(shares + (first_pair + pair).to(tl.int64) * slots + slot, tl.sum(total, 0))
 
 
 @triton.jit
 def gradients_of_groups(
-    x, dt, a, b, c, dy, kept, ends, fades, kept_back, ends_back, fades_back, d_b, d_c,
-    length, heads, groups, share, head_dim, state_dim, spans, segments, segment_chunks, chunks, slices, slice_heads, slice_step,
+    x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, d_b, d_c,
+    length, heads, groups, share, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
+    first_family, families, slices, slice_heads, slice_step,
     x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, d_b_steps, d_c_steps,
-    SEGMENTED: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr,
-    COLS: tl.constexpr, COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr,
+    PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
+    ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr,
     ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Columns of d_c, or in every other program of d_b: one chunk of a group, for a slice of its heads, one after the other."""
     program = tl.program_id(0) // 2
     first_col, program = program % COL_BLOCKS * COLS, program // COL_BLOCKS
     part, program = program % slices, program // slices
-    group, program = program % groups, program // groups
-    chunk, batch = program % chunks, program // chunks
+    family, chunk = first_family + program % families, program // families
+    group, batch = family % groups, family // groups
     b, c = of_head(b, b_steps, batch, group), of_head(c, c_steps, batch, group)
     first_head = group * share + part * slice_heads
     head_count = tl.minimum(slice_heads, share - part * slice_heads)
     if tl.program_id(0) % 2 == 0:
         total = _of_group(
-            x, dt, a, b, dy, c, kept, ends, fades, batch, chunk, first_head, head_count, first_col,
-            length, heads, head_dim, state_dim, spans, segments, segment_chunks,
+            x, dt, a, b, dy, c, prepared, keeps, kept, ends, fades, batch, chunk, first_head, head_count, first_col,
+            length, heads, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
             x_steps, dt_steps, a_step, b_steps, dy_steps, c_steps,
-            False, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, STAGES, ACC, PRECISE, PRECISION,
+            False, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, STAGES, ACC, PRECISE, PRECISION,
         )  # fmt: skip
         target = of_head(d_c, d_c_steps, batch, group) + part.to(tl.int64) * slice_step + first_col
         store_block(target, d_c_steps[1], chunk * CHUNK, length, state_dim - first_col, total)
     else:
         total = _of_group(
-            x, dt, a, b, dy, c, kept_back, ends_back, fades_back, batch, chunk, first_head, head_count, first_col,
-            length, heads, head_dim, state_dim, spans, segments, segment_chunks,
+            x, dt, a, b, dy, c, prepared, keeps, kept_back, ends_back, fades_back, batch, chunk, first_head, head_count, first_col,
+            length, heads, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
             x_steps, dt_steps, a_step, b_steps, dy_steps, c_steps,
-            True, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, STAGES, ACC, PRECISE, PRECISION,
+            True, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, STAGES, ACC, PRECISE, PRECISION,
         )  # fmt: skip
         target = of_head(d_b, d_b_steps, batch, group) + part.to(tl.int64) * slice_step + first_col
         store_block(target, d_b_steps[1], chunk * CHUNK, length, state_dim - first_col, total)
@@ -139,10 +144,10 @@ def gradients_of_groups(
 
 @triton.jit
 def _of_group(
-    x, dt, a, b, dy, c, kept, ends, fades, batch, chunk, first_head, head_count, first_col,
-    length, heads, head_dim, state_dim, spans, segments, segment_chunks,
+    x, dt, a, b, dy, c, prepared, keeps, kept, ends, fades, batch, chunk, first_head, head_count, first_col,
+    length, heads, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
     x_steps, dt_steps, a_step, b_steps, dy_steps, c_steps,
-    BACKWARDS: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
+    BACKWARDS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
     ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, STAGES: tl.constexpr,
     ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -150,15 +155,17 @@ def _of_group(
 
     b and c are the same for all heads: those are multiplied by the sum of all heads' M.
     """
-    first = chunk * CHUNK
+    first, chunks = chunk * CHUNK, (length + CHUNK - 1) // CHUNK
     total, weights = tl.zeros((CHUNK, COLS), ACC), tl.zeros((CHUNK, CHUNK), ACC)
     for number in tl.range(0, head_count, num_stages=STAGES):
         head = first_head + number
         pair = batch * heads + head
         x_head, dy_head = of_head(x, x_steps, batch, head), of_head(dy, dy_steps, batch, head)
         dt_head, rate = of_head(dt, dt_steps, batch, head), tl.load(a + head.to(tl.int64) * a_step)
-        steps = load_steps(dt_head, dt_steps[1], first, length, CHUNK)
-        lengths, between, since, to_end, _ = decays_of(steps, rate, length - first, ACC, PRECISE)
+        parts, keep = prepared + pair.to(tl.int64) * chunks * (PARTS * CHUNK), keeps + pair.to(tl.int64) * chunks
+        lengths, between, since, to_end, _ = decays_of(
+            dt_head, rate, parts, keep, chunk, length, dt_steps[1], PREPARED, CHUNK, ACC, PRECISE
+        )
         pairs = tl.zeros((CHUNK, CHUNK), ACC)
         for block_number in range(ROW_BLOCKS):
             row = block_number * ROWS
@@ -167,16 +174,16 @@ def _of_group(
             pairs = product(outputs, tl.trans(inputs), pairs, PRECISION)
             if BACKWARDS:
                 state = adjoint_after(
-                    kept, ends, fades, pair, chunk, dy_head, dt_head, rate, c, length, row, first_col, head_dim, state_dim,
+                    kept, ends, fades, pair - first_pair, chunk, dy_head, dt_head, rate, c, parts, keep, length, row, first_col, head_dim, state_dim,
                     spans, segments, segment_chunks, dy_steps[1], dt_steps[1], c_steps[1],
-                    ROWS, COLS, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 weighed = inputs.to(ACC) * (to_end * lengths)[:, None]
             else:
                 state = state_before(
-                    kept, ends, fades, pair, chunk, x_head, dt_head, rate, b, length, row, first_col, head_dim, state_dim,
+                    kept, ends, fades, pair - first_pair, chunk, x_head, dt_head, rate, b, parts, keep, length, row, first_col, head_dim, state_dim,
                     spans, segments, segment_chunks, x_steps[1], dt_steps[1], b_steps[1],
-                    ROWS, COLS, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 weighed = outputs.to(ACC) * since[:, None]
             total = product(computed(weighed, inputs), computed(state, inputs), total, PRECISION)

@@ -9,17 +9,62 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.ops.attention.ssd.triton_chunk import decay, decays_between, log_decays
+from baracuda_kernels.ops.attention.ssd.triton_chunk import decay, decays_between, load_steps, log_decays
+from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 
-__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "lower", "store_steps"]
+__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "inflow_of", "lower", "outflow_of", "store_steps"]
+
+LN2 = tl.constexpr(0.6931471805599453)
 
 
 @triton.jit
-def decays_of(steps, rate, count, ACC: tl.constexpr, PRECISE: tl.constexpr):
-    """The lengths of the steps, and the decays: between steps, from the start to each, from each to the end, from start to end."""
-    sums, total = log_decays(steps, rate, count)
-    since, to_end = decay(sums, ACC, PRECISE), decay(total - sums, ACC, PRECISE)
-    return steps.to(ACC), decays_between(sums, ACC, PRECISE), since, to_end, decay(total, ACC, PRECISE)
+def decays_of(
+    dt, rate, prepared, keeps, chunk, length, dt_step,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+):  # fmt: skip
+    """The lengths of a chunk's steps, and the decays: between steps, from the start to each, from each to the end, from start to end."""
+    order = tl.arange(0, CHUNK)
+    if PREPARED:
+        place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK)
+        sums, total = tl.load(place + 2 * CHUNK + order), tl.load(place + 3 * CHUNK - 1)
+        between = tl.exp2(tl.where(order[:, None] >= order[None, :], sums[:, None] - sums[None, :], float("-inf")))
+        return tl.load(place + order), between, tl.exp2(sums), tl.exp2(total - sums), tl.load(keeps + chunk)
+    else:
+        steps = load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK)
+        sums, total = log_decays(steps, rate, length - chunk * CHUNK)
+        since, to_end = decay(sums, ACC, PRECISE), decay(total - sums, ACC, PRECISE)
+        return steps.to(ACC), decays_between(sums, ACC, PRECISE), since, to_end, decay(total, ACC, PRECISE)
+
+
+@triton.jit
+def inflow_of(
+    dt, rate, prepared, keeps, chunk, length, dt_step,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+):  # fmt: skip
+    """What of each step's input reaches the chunk's end, what is left then of the state before it, and the log of that."""
+    if PREPARED:
+        place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + tl.arange(0, CHUNK)
+        total = tl.load(prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + (3 * CHUNK - 1))
+        return tl.load(place + CHUNK), tl.load(keeps + chunk), total.to(tl.float64) * LN2
+    else:
+        steps = load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK)
+        sums, total = log_decays(steps, rate, length - chunk * CHUNK)
+        return decay(total - sums, ACC, PRECISE) * steps.to(ACC), decay(total, ACC, PRECISE), total
+
+
+@triton.jit
+def outflow_of(
+    dt, rate, prepared, keeps, chunk, length, dt_step,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+):  # fmt: skip
+    """What of the state before a chunk reaches each step, what of it its end, and the log of that."""
+    if PREPARED:
+        place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + tl.arange(0, CHUNK)
+        total = tl.load(prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + (3 * CHUNK - 1))
+        return tl.exp2(tl.load(place + 2 * CHUNK)), tl.load(keeps + chunk), total.to(tl.float64) * LN2
+    else:
+        sums, total = log_decays(load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK), rate, length - chunk * CHUNK)
+        return decay(sums, ACC, PRECISE), decay(total, ACC, PRECISE), total
 
 
 @triton.jit
