@@ -24,11 +24,11 @@ SHOWCASE = ((2, 8, 512, 512, 64, 64, None), (1, 16, 1024, 1024, 128, 128, None))
 CUDA_SHOWCASE = ((4, 32, 2048, 2048, 128, 128, None), (8, 32, 1024, 1024, 64, 64, None), (4, 32, 2048, 2048, 128, 128, 8))
 
 # Whole blocks of queries and keys, blocks that reach past the end, and all keys in one block, for features that fill one product,
-# a part of one, or several.
-TILED = tuple(
-    (1, 2, queries, keys, d_k, d_v, None)
-    for queries, keys in ((256, 256), (200, 168), (48, 24))
-    for d_k, d_v in ((16, 16), (64, 64), (128, 128), (40, 72), (300, 264))
+# a part of one, or several; causal, masked.
+TILED = (
+    *(((1, 2, 256, 256, d, d, None), causal, False) for d in (16, 64, 128) for causal in (False, True)),
+    *(((1, 2, 200, 168, *d, None), False, masked) for d in ((64, 64), (128, 128), (304, 264)) for masked in (False, True)),
+    *(((1, 2, 200, 24, *d, None), True, False) for d in ((40, 64), (72, 128))),
 )
 
 
@@ -51,9 +51,8 @@ class SdpaCases(Cases[SdpaDescriptor]):
         yield self._problem((1, 1, 300, 300, 16, 16, None), element, causal=True)
 
     def tiles(self, element: ElementKind) -> Iterator[SdpaDescriptor]:
-        for sizes in TILED:
-            for causal, masked in ((False, False), (True, False), (False, True)):
-                yield self._problem(sizes, element, causal, masked)
+        for sizes, causal, masked in TILED:
+            yield self._problem(sizes, element, causal, masked)
 
     def draw(self, random: Random, element: ElementKind) -> SdpaDescriptor:
         kv_heads = random.choice((1, 1, 2, 3))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
+from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
 from baracuda_kernels.ops.attention.sdpa.tiles import Tile
-from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, dscores_rows, rows
-from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows, softmax_rows
+from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
+from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
 
 __all__ = ["backward", "backward_calls", "backward_exact", "forward", "forward_calls", "forward_exact"]
 
@@ -52,35 +54,38 @@ def _bound(device: Device, calls: Callable[[Layouts], list[Call]]) -> Bind:
 
 def forward_calls(problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile | None = None) -> list[Call]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
+    chosen = tile or tiles.forward_tile(problem, precision == EXACT)
+    parts = _Features(problem.d_v, precision).parts
+    mending = [mend_call(problem, layouts)] if parts > 1 else []
+    return [_in_forms(functools.partial(_forward_call, problem, layouts, precision), chosen, precision), *mending]
+
+
+def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile) -> Call:
     q, k, v, mask, y, _ = layouts
-    element, queries, keys = problem.element, problem.query_len, problem.key_len
-    tile = tile or tiles.forward_tile(problem, precision == EXACT)
-    inner, width = _Features(problem.d_k, element, precision), _Features(problem.d_v, element, precision)
-    blocks = -(-queries // tile.queries)
-    return [
-        Call(
-            attend,
-            problem.batch_size * problem.num_heads * blocks * width.parts,
-            (
-                *(At(place if layout is not None else 0, element) for place, layout in enumerate(layouts)),
-                *_extents(problem, blocks, element),
-                Count(problem.d_k, element),
-                Count(problem.d_v, element),
-                *(_steps(layout) for layout in (q, k, v)),
-                _mask_steps(mask),
-                _steps(y),
-            ),
-            {
-                **_score_constants(problem, mask),
-                **_numbers(problem, precision),
-                **_shares(tile, inner, width),
-                "ONCE": keys <= tile.keys,
-                "WHOLE": _whole(problem, tile, inner, width),
-            },
-            tile.warps,
-            registers=tile.registers,
-        )
-    ]
+    element = problem.element
+    inner, width = _Features(problem.d_k, precision), _Features(problem.d_v, precision)
+    blocks = -(-problem.query_len // tile.queries)
+    return Call(
+        attend,
+        problem.batch_size * problem.num_heads * blocks * width.parts,
+        (
+            *(At(place if layout is not None else 0, element) for place, layout in enumerate(layouts)),
+            *_extents(problem, blocks),
+            Count(problem.d_k, element),
+            Count(problem.d_v, element),
+            *(_steps(layout) for layout in (q, k, v)),
+            mask_steps(mask),
+            _steps(y),
+        ),
+        {
+            **score_constants(problem, mask),
+            **_numbers(problem, precision),
+            **_shares(tile, inner, width),
+            "ONCE": problem.key_len <= tile.keys,
+            "WHOLE": _whole(problem, precision, tile, inner, width),
+        },
+        tile.warps,
+    )
 
 
 def backward_calls(
@@ -98,21 +103,24 @@ def backward_calls(
     again = precision != EXACT and slots[0] == slots[1] and (slots[1] == problem.kv_heads or v.stride[1] == 0)
     again = again and max(problem.d_k, problem.d_v) <= tiles.MOST_FEATURES and problem.element.size == 2
     keep = not again if keep is None else keep
-    by_rows = _rows_call(problem, layouts, precision, tile, keep)
+
+    exact = precision == EXACT
+    chosen = tile or tiles.rows_tile(problem, exact)
+    by_rows = _in_forms(functools.partial(_rows_call, problem, layouts, precision, keep), chosen, precision)
     if not keep:
-        return [by_rows, _columns_again_call(problem, layouts, slots[0], precision, columns_tile)]
-    return [
-        by_rows,
-        _columns_call(problem, (3, 4, 8), layouts, 1.0, precision, columns_tile),
-        _columns_call(problem, (5, 0, 7), layouts, problem.scale, precision, columns_tile),
-    ]
+        chosen = columns_tile or tiles.columns_again_tile(problem)
+        build = functools.partial(_columns_again_call, problem, layouts, slots[0], precision)
+        return [by_rows, _in_forms(build, chosen, precision, tiles.AGAIN_WITHOUT_VECTORS)]
+    chosen = columns_tile or tiles.columns_tile(problem, exact)
+    values = functools.partial(_columns_call, problem, (3, 4, 8), layouts, 1.0, precision)
+    keys = functools.partial(_columns_call, problem, (5, 0, 7), layouts, problem.scale, precision)
+    return [by_rows, *(_in_forms(build, chosen, precision) for build in (values, keys))]
 
 
-def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str, tile: Tile | None, keep: bool) -> Call:
+def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str, keep: bool, tile: Tile) -> Call:
     _, k, v, _, dy, _, dq, _, _ = layouts
     element = problem.element
-    tile = tile or tiles.rows_tile(problem, precision == EXACT)
-    inner, width = _Features(problem.d_v, element, precision), _Features(problem.d_k, element, precision)
+    inner, width = _Features(problem.d_v, precision), _Features(problem.d_k, precision)
     blocks = -(-problem.query_len // tile.queries)
     return Call(
         rows,
@@ -121,7 +129,7 @@ def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str
             *(At(place, element) for place in (4, 2, 1, 3, 5)),
             At(0, element) if keep else _sums(problem),
             At(6, element),
-            *_extents(problem, blocks, element),
+            *_extents(problem, blocks),
             Count(problem.d_v, element),
             Count(problem.d_k, element),
             *(_steps(layout) for layout in (dy, v, k, dq)),
@@ -132,18 +140,17 @@ def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str
             **_numbers(problem, precision),
             **_shares(tile, inner, width),
             "ONCE": problem.key_len <= tile.keys,
-            "WHOLE": _whole(problem, tile, inner, width),
+            "WHOLE": _whole(problem, precision, tile, inner, width),
+            "SUM_STAGES": tile.sum_stages,
         },
         tile.warps,
-        registers=tile.registers,
     )
 
 
-def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots: int, precision: str, tile: Tile | None) -> Call:
+def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots: int, precision: str, tile: Tile) -> Call:
     q, _, v, _, dy, _, _, dk, dv = layouts
     element = problem.element
-    tile = tile or tiles.columns_again_tile(problem)
-    inner, width = _Features(problem.d_v, element, precision), _Features(problem.d_k, element, precision)
+    inner, width = _Features(problem.d_v, precision), _Features(problem.d_k, precision)
     blocks = -(-problem.key_len // tile.keys)
     return Call(
         columns_again,
@@ -151,10 +158,9 @@ def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots
         (
             *(At(place, element) for place in (0, 2, 4, 3)),
             _sums(problem),
-            At(5, element),
             At(7, element),
             At(8, element),
-            *_column_extents(problem, blocks, slots, element),
+            *_column_extents(problem, blocks, slots),
             Count(problem.d_k, element),
             Count(problem.d_v, element),
             *(_steps(layout) for layout in (q, v, dy, dk, dv)),
@@ -166,30 +172,28 @@ def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots
             "KEYS": tile.keys,
             "CHUNK": inner.block,
             "OUT": width.block,
-            "WHOLE": _whole(problem, tile, inner, width),
+            "WHOLE": _whole(problem, precision, tile, inner, width),
             "STAGES": tile.stages,
         },
         tile.warps,
-        registers=tile.registers,
     )
 
 
 def _columns_call(
-    problem: SdpaBackwardDescriptor, places: tuple[int, int, int], layouts: Layouts, scale: float, precision: str, tile: Tile | None
+    problem: SdpaBackwardDescriptor, places: tuple[int, int, int], layouts: Layouts, scale: float, precision: str, tile: Tile
 ) -> Call:
     """`places` of a matrix, of what it is multiplied with, and of the gradient."""
     x, out = layouts[places[1]], layouts[places[2]]
     assert out is not None
     element, features, slots = problem.element, out.shape[3], slots_of(out)
-    tile = tile or tiles.columns_tile(problem, precision == EXACT)
-    width = _Features(features, element, precision)
+    width = _Features(features, precision)
     blocks = -(-problem.key_len // tile.keys)
     return Call(
         columns,
         problem.batch_size * slots * blocks * width.parts if out.count else 0,
         (
             *(At(place, element) for place in places),
-            *_column_extents(problem, blocks, slots, element),
+            *_column_extents(problem, blocks, slots),
             Count(features, element),
             _steps(x),
             _steps(out),
@@ -201,86 +205,67 @@ def _columns_call(
             "KEYS": tile.keys,
             "OUT": width.block,
             "OUTS": width.parts,
-            "WHOLE": _whole(problem, tile, width),
+            "WHOLE": _whole(problem, precision, tile, width),
             "STAGES": tile.stages,
         },
         tile.warps,
-        registers=tile.registers,
-    )
-
-
-# --- between cuBLAS's products -----------------------------------------------------------------------------------------------------------
-
-
-def softmax_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
-    """Products of queries and keys become weights."""
-    _, _, _, mask, _, _ = layouts
-    block = tiles.row_block(problem.key_len)
-    return Call(
-        softmax_rows,
-        problem.batch_size * problem.num_heads * problem.query_len,
-        (
-            At(5, problem.element),
-            At(5 if mask is None else 3, problem.element),
-            *map(Count, (problem.num_heads, problem.query_len)),
-            Count(problem.key_len, problem.element),
-            _mask_steps(mask),
-        ),
-        {**_score_constants(problem, mask), "ACC": _sums_type(problem), "KEYS": block},
-        tiles.row_warps(block),
     )
 
 
 def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
     """What hidden values have spoiled is summed again."""
     _, _, v, mask, y, _ = layouts
-    width = _Features(problem.d_v, problem.element, TF32)
+    width = _Features(problem.d_v, TF32)
     blocks = -(-problem.query_len // tiles.MENDED)
-    hiding = _score_constants(problem, mask)
+    hiding = score_constants(problem, mask)
     return Call(
         mend_rows,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
             *(At(place, problem.element) for place in (4, 5, 2, 5 if mask is None else 3)),
-            *_extents(problem, blocks, problem.element),
+            *_extents(problem, blocks),
             Count(problem.d_v, problem.element),
             _steps(v),
-            _mask_steps(mask),
+            mask_steps(mask),
             _steps(y),
         ),
         {name: hiding[name] for name in ("CAUSAL", "MASKED", "MASK_CONTIGUOUS")}
-        | {"ACC": _sums_type(problem), "QUERIES": tiles.MENDED, "OUT": max(32, width.block), "OUTS": width.parts},
-    )
-
-
-def dscores_call(problem: SdpaBackwardDescriptor) -> Call:
-    """Gradients of weights become those of scores, scaled."""
-    block = tiles.row_block(problem.key_len)
-    return Call(
-        dscores_rows,
-        problem.batch_size * problem.num_heads * problem.query_len,
-        (At(3, problem.element), At(5, problem.element), Count(problem.key_len, problem.element)),
-        {"SCALE": problem.scale, "ACC": _sums_type(problem), "KEYS": block},
-        tiles.row_warps(block),
+        | {"ACC": sums_type(problem), "QUERIES": tiles.MENDED, "OUT": width.block, "OUTS": width.parts},
+        registers=tiles.MOST_REGISTERS,
     )
 
 
 # --- what the calls share ------------------------------------------------------------------------------------------------------------
 
 
+def _in_forms(build: Callable[[Tile], Call], tile: Tile, precision: str, scalar: Tile = tiles.WITHOUT_VECTORS) -> Call:
+    """The call for operands that allow vectors, and the one for any others; what is exact is the same code, and bits, for all."""
+    call = build(tile)
+    if precision == EXACT:
+        return replace(call, arguments=tuple(map(_without_vectors, call.arguments)))
+    return replace(call, otherwise=replace(build(scalar), registers=tiles.MOST_REGISTERS))
+
+
+def _without_vectors(argument: Argument) -> Argument:
+    if isinstance(argument, tuple):
+        return tuple(map(_without_vectors, argument))
+    return replace(argument, element=None) if isinstance(argument, Step) else argument
+
+
 class _Features:
     """An axis of features, `block` at a time, in that many `parts`."""
 
-    def __init__(self, extent: int, element: ElementKind, precision: str) -> None:
-        self.block = tiles.features(extent, element, precision == EXACT)
+    def __init__(self, extent: int, precision: str) -> None:
+        self.block = tiles.features(extent, precision == EXACT)
         self.parts = max(1, -(-extent // self.block))
         self.is_whole = extent == self.block
 
 
-def _whole(problem: AttentionShapes, tile: Tile, *features: _Features) -> bool:
-    """Whether no block reaches past the end."""
+def _whole(problem: AttentionShapes, precision: str, tile: Tile, *features: _Features) -> bool:
+    """Whether no block reaches past the end. What is exact is the same code for any number of queries."""
     return (
-        problem.query_len % tile.queries == 0
+        precision != EXACT
+        and problem.query_len % tile.queries == 0
         and problem.key_len % tile.keys == 0
         and problem.key_len > 0
         and all(axis.is_whole for axis in features)
@@ -300,10 +285,10 @@ def _shares(tile: Tile, inner: _Features, width: _Features) -> dict[str, Any]:
 
 
 def _numbers(problem: AttentionShapes, precision: str) -> dict[str, Any]:
-    return {"PRECISION": precision, "ACC": _sums_type(problem)}
+    return {"PRECISION": precision, "ACC": sums_type(problem)}
 
 
-def _score_constants(problem: SdpaDescriptor, mask: Layout | None) -> dict[str, Any]:
+def score_constants(problem: SdpaDescriptor, mask: Layout | None) -> dict[str, Any]:
     powers = problem.element.size == 2
     return {
         "SCALE": problem.scale * math.log2(math.e) if powers else problem.scale,
@@ -314,20 +299,20 @@ def _score_constants(problem: SdpaDescriptor, mask: Layout | None) -> dict[str, 
     }
 
 
-def _sums_type(problem: AttentionShapes) -> str:
+def sums_type(problem: AttentionShapes) -> str:
     return "tl.float64" if problem.element is ElementKind.F64 else "tl.float32"
 
 
-def _extents(problem: AttentionShapes, blocks: int, element: ElementKind) -> tuple[Step, ...]:
+def _extents(problem: AttentionShapes, blocks: int) -> tuple[Step, ...]:
     """Blocks, heads, heads to a group, queries and keys."""
     group = problem.num_heads // max(problem.kv_heads, 1)
-    return (*map(Count, (blocks, problem.num_heads, group, problem.query_len)), _row_step(problem.key_len, element))
+    return (*map(Count, (blocks, problem.num_heads, group, problem.query_len)), _row_step(problem.key_len, problem.element))
 
 
-def _column_extents(problem: AttentionShapes, blocks: int, slots: int, element: ElementKind) -> tuple[Step, ...]:
+def _column_extents(problem: AttentionShapes, blocks: int, slots: int) -> tuple[Step, ...]:
     """Blocks, heads, slots, heads to a slot, queries and keys."""
     extents = (blocks, problem.num_heads, slots, problem.num_heads // slots if slots else 0, problem.query_len)
-    return (*map(Count, extents), _row_step(problem.key_len, element))
+    return (*map(Count, extents), _row_step(problem.key_len, problem.element))
 
 
 def _sums(problem: AttentionShapes) -> At | Lent:
@@ -353,6 +338,6 @@ def _row_step(step: int, element: ElementKind) -> Step:
     return (Count if abs(step) < FAR else Step)(step, element)
 
 
-def _mask_steps(layout: Layout | None) -> tuple[Step, ...]:
+def mask_steps(layout: Layout | None) -> tuple[Step, ...]:
     """Those of a mask hinder nobody else's vectors."""
     return tuple(map(Step, layout.stride if layout is not None else (0, 0, 0, 0)))

@@ -2,7 +2,7 @@
 
 By rows: blocks of queries walk the keys twice, once for each query's sum of attn · dattn, once more for dscores and dq.
 By columns: blocks of keys walk the queries of all heads that share them, for dk and dv. Either the rows leave dscores behind and
-columns are plain products, or they leave their sums and dscores is computed again: more products, but half the memory traffic.
+columns are plain products, or they leave their sums and dscores is computed again: one product more, but half the memory traffic.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.products import product
-from baracuda_kernels.ops.attention.sdpa.triton_blocks import of_rows, put, tile
+from baracuda_kernels.ops.attention.sdpa.triton_blocks import of_rows, product, put, tile
 
 __all__ = ["columns", "columns_again", "dscores_rows", "rows"]
 
-SIDE = tl.constexpr(4)
+PADDED = tl.constexpr(4)  # a sum and zeros: vectors are read by few threads and passed on, where numbers would be read by all
 
 
 @triton.jit
@@ -23,7 +22,7 @@ def rows(
     dy, v, k, attn, dscores, sums, dq, blocks, heads, group, queries, keys, d_v, d_k, dy_steps, v_steps, k_steps, dq_steps,
     SCALE: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, OUT: tl.constexpr, OUTS: tl.constexpr, ONCE: tl.constexpr, WHOLE: tl.constexpr,
-    STAGES: tl.constexpr, PHASE: tl.constexpr = 0,
+    STAGES: tl.constexpr, SUM_STAGES: tl.constexpr,
 ):  # fmt: skip
     """dq for a block of queries of one head, in `OUTS` parts; beside it dscores, if they are to be kept, or else the sums."""
     program = tl.program_id(0)
@@ -50,12 +49,9 @@ def rows(
             put(dscores, gradient, first, queries, written, keys, WHOLE)
         out = product(gradient, tile(k, 0, keys, d_k - part * OUT, k_steps[2], KEYS, OUT, WHOLE), out, PRECISION)
     else:
-        if PHASE == 2:
-            total = tl.sum(tile(sums + number.to(tl.int64) * queries * SIDE, first, queries, SIDE, SIDE, QUERIES, SIDE, WHOLE), 1)
-        else:
-            total = _sums(own, dy, v, attn, first, queries, keys, d_v, dy_steps[2], v_steps[2], PRECISION, ACC, KEYS, CHUNK, CHUNKS,
-                          WHOLE, STAGES)  # fmt: skip
-        for start in tl.range(0, keys if PHASE != 1 else 0, KEYS, num_stages=STAGES):
+        total = _sums(own, dy, v, attn, first, queries, keys, d_v, dy_steps[2], v_steps[2], PRECISION, ACC, KEYS, CHUNK, CHUNKS, WHOLE,
+                      SUM_STAGES)  # fmt: skip
+        for start in tl.range(0, keys, KEYS, num_stages=STAGES):
             dattn = of_rows(own, dy, v, first, start, queries, keys, d_v, dy_steps[2], v_steps[2], PRECISION, ACC, KEYS, CHUNK, CHUNKS,
                             WHOLE)  # fmt: skip
             weights = tile(attn + start, first, queries, keys - start, keys, QUERIES, KEYS, WHOLE).to(ACC)
@@ -63,11 +59,9 @@ def rows(
             if KEEP:
                 put(dscores + start, gradient, first, queries, written - start, keys, WHOLE)
             out = product(gradient, tile(k, start, keys, d_k - part * OUT, k_steps[2], KEYS, OUT, WHOLE), out, PRECISION)
-    if not KEEP and PHASE != 2:
-        side = tl.arange(0, SIDE)[None, :]
-        query = first + tl.arange(0, QUERIES)[:, None]
-        at = sums + (number.to(tl.int64) * queries + query) * SIDE + side
-        tl.store(at, tl.where(side == 0, total[:, None], 0.0), mask=(query < queries) & (part == 0))
+    if not KEEP:
+        padded = tl.where(tl.arange(0, PADDED)[None, :] == 0, total[:, None], 0.0)
+        put(sums + number.to(tl.int64) * queries * PADDED, padded, first, queries if part == 0 else 0, PADDED, PADDED, False)
     put(dq, out * SCALE, first, queries, d_k - part * OUT, dq_steps[2], WHOLE)
 
 
@@ -121,10 +115,10 @@ def columns(
 
 @triton.jit
 def columns_again(
-    q, v, dy, attn, sums, dscores, dk, dv, blocks, heads, slots, group, queries, keys, d_k, d_v,
+    q, v, dy, attn, sums, dk, dv, blocks, heads, slots, group, queries, keys, d_k, d_v,
     q_steps, v_steps, dy_steps, dk_steps, dv_steps,
     SCALE: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
-    CHUNK: tl.constexpr, OUT: tl.constexpr, WHOLE: tl.constexpr, STAGES: tl.constexpr, UPRIGHT: tl.constexpr = False, LEAVE: tl.constexpr = False,
+    CHUNK: tl.constexpr, OUT: tl.constexpr, WHOLE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """dk and dv for a block of keys of one slot, to which `group` heads belong, with dscores computed from the rows' sums."""
     program = tl.program_id(0)
@@ -135,23 +129,14 @@ def columns_again(
     for head in range(slot * group, slot * group + group):
         q_head = q + batch * q_steps[0] + head * q_steps[1]
         dy_head = dy + batch * dy_steps[0] + head * dy_steps[1]
-        sums_head = sums + (batch * heads + head) * queries * SIDE
+        sums_head = sums + (batch * heads + head) * queries * PADDED
         attn_head = attn + (batch * heads + head) * queries * keys + first
         for start in tl.range(0, queries, QUERIES, num_stages=STAGES):
             up = tile(dy_head, start, queries, d_v, dy_steps[2], QUERIES, CHUNK, WHOLE)
-            weights = tile(attn_head, start, queries, keys - first, keys, QUERIES, KEYS, WHOLE)
-            total = tl.sum(tile(sums_head, start, queries, SIDE, SIDE, QUERIES, SIDE, WHOLE), 1)
-            if UPRIGHT:
-                dattn = product(up, tl.trans(own), tl.zeros((QUERIES, KEYS), ACC), PRECISION)
-                gradient = tl.trans((weights.to(ACC) * (dattn - total[:, None])).to(q.dtype.element_ty))
-                weights = tl.trans(weights)
-            else:
-                weights = tl.trans(weights)
-                dattn = product(own, tl.trans(up), tl.zeros((KEYS, QUERIES), ACC), PRECISION)
-                gradient = (weights.to(ACC) * (dattn - total[None, :])).to(q.dtype.element_ty)
-            if LEAVE:
-                left = dscores + (batch * heads + head) * queries * keys + start
-                put(left, gradient, first, keys, queries - start, queries, WHOLE)
+            weights = tl.trans(tile(attn_head, start, queries, keys - first, keys, QUERIES, KEYS, WHOLE))
+            total = tl.sum(tile(sums_head, start, queries, PADDED, PADDED, QUERIES, PADDED, WHOLE), 1)
+            dattn = product(own, tl.trans(up), tl.zeros((KEYS, QUERIES), ACC), PRECISION)
+            gradient = (weights.to(ACC) * (dattn - total[None, :])).to(q.dtype.element_ty)
             v_total = product(weights, up, v_total, PRECISION)
             k_total = product(gradient, tile(q_head, start, queries, d_k, q_steps[2], QUERIES, OUT, WHOLE), k_total, PRECISION)
     put(dk + batch * dk_steps[0] + slot * dk_steps[1], k_total * SCALE, first, keys, d_k, dk_steps[2], WHOLE)

@@ -11,12 +11,11 @@ import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import along
 from baracuda_kernels.gpu.maths import exp
-from baracuda_kernels.gpu.products import product
-from baracuda_kernels.ops.attention.sdpa.triton_blocks import inside, of_rows, places, put, tile
+from baracuda_kernels.ops.attention.sdpa.triton_blocks import inside, of_rows, places, product, put, tile
 
 __all__ = ["attend", "mend_rows", "softmax_rows"]
 
-MEND_ROWS, MEND_COLS = tl.constexpr(16), tl.constexpr(32)
+MEND_ROWS, MEND_COLS = tl.constexpr(16), tl.constexpr(16)
 
 
 @triton.jit
@@ -86,10 +85,10 @@ def attend(
             for start in range(tl.cdiv(stop, KEYS) * KEYS, keys, KEYS):
                 put(attn + start, tl.zeros((QUERIES, KEYS), attn.dtype.element_ty), first, queries, written - start, keys, WHOLE)
     put(y, out, first, queries, d_v - part * OUT, y_steps[2], WHOLE)
-    if _any(_spoiled(out)):
+    if OUTS == 1 and _any(_spoiled(out)):  # only then are the weights this program's own; otherwise another launch mends
         tl.debug_barrier()
-        _mend(y, attn, v, mask, first, queries, keys, d_v - part * OUT, y_steps[2], v_steps[2], mask_steps, CAUSAL, MASKED,
-              MASK_CONTIGUOUS, ACC, QUERIES, OUT)  # fmt: skip
+        _mend(y, attn, v, mask, first, queries, keys, d_v, y_steps[2], v_steps[2], mask_steps, CAUSAL, MASKED, MASK_CONTIGUOUS, ACC,
+              QUERIES, OUT)  # fmt: skip
 
 
 @triton.jit

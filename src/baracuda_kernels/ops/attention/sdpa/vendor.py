@@ -16,11 +16,13 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.stream import Stream
-from baracuda_kernels.gpu.call import Call
+from baracuda_kernels.gpu.call import At, Call, Count
 from baracuda_kernels.gpu.launch import Queued, launcher
 from baracuda_kernels.interop.torch_views import as_torch, queued_on
-from baracuda_kernels.ops.attention.sdpa import triton
+from baracuda_kernels.ops.attention.sdpa import tiles, triton
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
+from baracuda_kernels.ops.attention.sdpa.triton_backward import dscores_rows
+from baracuda_kernels.ops.attention.sdpa.triton_forward import softmax_rows
 
 __all__ = ["backward", "forward"]
 
@@ -35,7 +37,7 @@ def forward(problem: SdpaDescriptor) -> Bind:
         slots = problem.kv_heads
         return [
             *_products(problem, layouts, (Q, False), (K, True), ATTN, slots),
-            triton.softmax_call(problem, layouts),
+            _softmax_call(problem, layouts),
             *_products(problem, layouts, (ATTN, False), (V, False), Y, slots),
             triton.mend_call(problem, layouts),
         ]
@@ -50,13 +52,47 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
         slots = problem.kv_heads
         return [
             *_products(problem, layouts, (DY, False), (V, True), DSCORES, slots),
-            triton.dscores_call(problem),
+            _dscores_call(problem),
             *_products(problem, layouts, (DSCORES, False), (K, False), DQ, slots),
             *_products(problem, layouts, (DSCORES, True), (Q, False), DK, triton.slots_of(layouts[DK])),
             *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, triton.slots_of(layouts[DV])),
         ]
 
     return _bound(problem, steps, lambda layouts: triton.backward_calls(problem, layouts, triton.EXACT))
+
+
+def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> Call:
+    """Products of queries and keys become weights."""
+    _, _, _, mask, _, _ = layouts
+    block = tiles.row_block(problem.key_len)
+    return Call(
+        softmax_rows,
+        problem.batch_size * problem.num_heads * problem.query_len,
+        (
+            At(5, problem.element),
+            At(5 if mask is None else 3, problem.element),
+            *map(Count, (problem.num_heads, problem.query_len)),
+            Count(problem.key_len, problem.element),
+            triton.mask_steps(mask),
+        ),
+        {**triton.score_constants(problem, mask), "ACC": triton.sums_type(problem), "KEYS": block},
+        tiles.row_warps(block),
+    )
+
+
+def _dscores_call(problem: SdpaBackwardDescriptor) -> Call:
+    """Gradients of weights become those of scores, scaled."""
+    block = tiles.row_block(problem.key_len)
+    return Call(
+        dscores_rows,
+        problem.batch_size * problem.num_heads * problem.query_len,
+        (At(3, problem.element), At(5, problem.element), Count(problem.key_len, problem.element)),
+        {"SCALE": problem.scale, "ACC": triton.sums_type(problem), "KEYS": block},
+        tiles.row_warps(block),
+    )
+
+
+# --- products and calls in turn ----------------------------------------------------------------------------------------------------
 
 
 class Matrices(NamedTuple):
@@ -146,11 +182,11 @@ def _products(
     together = all(_batches_join(layouts[place]) for place in places)
     for member in range(problem.num_heads // slots):
         for batch in range(1 if together else problem.batch_size):
-            views = [
+            a, b, c = (
                 _matrices(layouts[place], place, slots, member, None if together else batch, transposed)
                 for place, transposed in (left, right, (out, False))
-            ]
-            yield Product(*views, adds=member > 0 and triton.slots_of(layouts[out]) == slots)
+            )
+            yield Product(a, b, c, adds=member > 0 and triton.slots_of(layouts[out]) == slots)
 
 
 def _batches_join(layout: Layout) -> bool:
