@@ -15,7 +15,7 @@ __all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_cut", "forward_tile", "room",
 SHARED_BYTES = 160 * 1024  # the most that a block uses
 MULTIPROCESSORS = 132  # of an H200
 MOST_STEPS = 256  # no chunk has more
-SIZES = (16, 64, 128, 256)  # of rows of a head and of its state
+SIZES = (16, 64, 128, 256)  # that rows of a state are filled up to
 MANY_SHARE = 8  # heads to a group
 ENOUGH = 128  # steps of a segment
 
@@ -33,22 +33,23 @@ class Tile(NamedTuple):
 PARTS = 4  # numbers that are prepared of every step
 ALIGNED = 4  # numbers to a vector
 PREPARED_HEADS = 16  # that one program prepares a chunk of
+RECUR_WARPS = 8  # that go through a sequence step by step
 PASS_BLOCK, PASS_STAGES = 512, 4  # numbers of a state that one program passes on, and how many states are on their way
 
 
 def forward_tile(problem: SsdChunkScanDescriptor) -> Tile:
     """The same for any number of sequences: their bits must not depend on it."""
-    cols, states = min(padded(problem.head_dim), 64), padded(problem.state_dim)
-    if problem.element is ElementKind.F64:
-        return Tile(16, min(cols, 32), 4, 1, max(1, states // 32))
+    states = padded(problem.state_dim)
+    if problem.element is ElementKind.F64:  # step by step: its matrix products take more registers than there are
+        return Tile(1, 32, RECUR_WARPS, 3)
     if problem.element is ElementKind.F32:
-        return Tile(16, cols, 4, 1, max(1, states // 32))
+        return Tile(16, 64, 8 if states == 256 else 4, 1, max(1, states // 32))
     if problem.element is ElementKind.F16:
-        return Tile(32, cols, 4, 2, max(1, states // 128))
+        return Tile(16, 64, 4, 2, 2) if states == 256 else Tile(32, 64, 4, 2)
     if states == 256:
-        return Tile(32, cols, 4, 2, 2)
-    # Where heads share b and c, these come from the cache: long chunks take less time between two loads, short ones wait less.
-    return Tile(64, cols, 4, 2) if problem.heads_per_group >= MANY_SHARE else Tile(32, cols, 4, 4)
+        return Tile(32, 64, 4, 2, 2)
+    # Where heads share b and c, these come from the cache: then fewer, longer chunks are better than more of them read ahead.
+    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE else Tile(32, 64, 4, 4)
 
 
 def padded(extent: int) -> int:
@@ -72,6 +73,8 @@ IN_ONE_PIECE = Cut(1, False)  # needs no workspace, and does not depend on the n
 
 def forward_cut(problem: SsdChunkScanDescriptor, tile: Tile) -> Cut:
     """Enough segments to fill the machine, within the workspace of one state for each chunk as requested."""
+    if problem.element is ElementKind.F64:
+        return IN_ONE_PIECE
     size = problem.head_dim * problem.state_dim
     room = -(-problem.seq_len // problem.chunk_size) * size
     ahead = prepared_numbers(problem, tile)

@@ -9,12 +9,12 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, is_wide
+from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.ssd import tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import Cut, Tile
-from baracuda_kernels.ops.attention.ssd.triton_forward import pass_states, prepare, walk
+from baracuda_kernels.ops.attention.ssd.triton_forward import pass_states, prepare, recur, walk
 
 _PRECISIONS = {ElementKind.F16: "tf32", ElementKind.F32: "tf32x3"}  # of products with f32 operands
 
@@ -57,21 +57,23 @@ def forward_calls(
     span, strips = tiles.segment_span(problem, tile, cut.segments), tiles.strip_count(problem, tile)
     precision = {"ACC": f"tl.float{8 * sums.size}", "PRECISE": element is ElementKind.F32}
 
+    def common(segments: int) -> tuple[Argument, ...]:
+        return (
+            *(At(0, element), At(1, dt.element), At(2, a.element), At(3, element), At(4, element)),
+            *(At(5, sums) if initial else unused, states, At(6, element)),
+            *(Count(problem.seq_len), Count(problem.num_heads), Count(problem.heads_per_group)),
+            *(Count(problem.head_dim, element), Count(problem.state_dim, element)),
+            *(Count(segments), Count(span, element), Count(strips), int(initial is not None)),
+            *(_row_steps(x, element), _plain(dt), Step(a.stride[0]), _row_steps(b, element), _row_steps(c, element)),
+            *(_state_steps(initial, sums), state_steps, _row_steps(y, element)),
+        )
+
     def walks(outputs: bool, segments: int) -> Call:
+        target = ((At(7, sums) if final else unused), _state_steps(final, sums)) if outputs else (states, state_steps)
         return Call(
             walk,
             sequences * segments * strips,
-            (
-                *(At(0, element), At(1, dt.element), At(2, a.element), At(3, element), At(4, element)),
-                *(At(5, sums) if initial else unused, states, At(6, element)),
-                *((At(7, sums) if final else unused) if outputs else states, decays, *prepared),
-                *(Count(problem.seq_len), Count(problem.num_heads), Count(problem.heads_per_group)),
-                *(Count(problem.head_dim, element), Count(problem.state_dim, element)),
-                *(Count(segments), Count(span, element), Count(strips), int(initial is not None), int(final is not None)),
-                *(_row_steps(x, element), _plain(dt), Step(a.stride[0]), _row_steps(b, element), _row_steps(c, element)),
-                *(_state_steps(initial, sums), state_steps, _row_steps(y, element)),
-                _state_steps(final, sums) if outputs else state_steps,
-            ),
+            (*common(segments), target[0], decays, *prepared, int(final is not None), target[1]),
             {
                 **precision,
                 "OUTPUTS": outputs,
@@ -88,6 +90,22 @@ def forward_calls(
             tile.warps,
         )
 
+    is_double = element is ElementKind.F64
+    recurring = Call(
+        recur,
+        sequences * cut.segments * strips if problem.seq_len or is_double else 0,
+        (*common(cut.segments), At(7, sums) if final else unused, int(final is not None), _state_steps(final, sums)),
+        {
+            **precision,
+            "REPAIR": not is_double,
+            "COLS": tile.cols,
+            "STATES": tiles.padded(problem.state_dim),
+            "STAGES": tile.stages if is_double else 1,
+        },
+        tiles.RECUR_WARPS,
+    )
+    if is_double:
+        return [recurring]
     head_blocks, state_blocks = -(-problem.num_heads // tiles.PREPARED_HEADS), -(-size // tiles.PASS_BLOCK)
     preparing = Call(
         prepare,
@@ -102,7 +120,7 @@ def forward_calls(
         (states, decays, Count(ends), Count(size, sums), Count(state_blocks)),
         {"BLOCK": tiles.PASS_BLOCK, "STAGES": tiles.PASS_STAGES},
     )
-    return [call for call in (preparing, walks(False, ends), passing, walks(True, cut.segments)) if call.blocks]
+    return [call for call in (preparing, walks(False, ends), passing, walks(True, cut.segments), recurring) if call.blocks]
 
 
 def _steps(element: ElementKind, *steps: int) -> tuple[Step, ...]:

@@ -25,7 +25,7 @@ from baracuda_kernels.ops.attention.ssd.triton_chunk import (
     store_block,
 )
 
-__all__ = ["PARTS", "pass_states", "prepare", "walk"]
+__all__ = ["PARTS", "pass_states", "prepare", "recur", "walk"]
 
 LOG2E = tl.constexpr(1.4426950408889634)
 PARTS = tl.constexpr(4)  # numbers that are prepared of every step
@@ -33,10 +33,12 @@ PARTS = tl.constexpr(4)  # numbers that are prepared of every step
 
 @triton.jit
 def walk(
-    x, dt, a, b, c, initial, starts, y, final, decays, prepared, kept, length, heads, sharing, width, states, segments, span, strips, enters, leaves,
-    x_steps, dt_steps, a_step, b_steps, c_steps, initial_steps, start_steps, y_steps, final_steps,
+    x, dt, a, b, c, initial, starts, y, length, heads, sharing, width, states, segments, span, strips, enters,
+    x_steps, dt_steps, a_step, b_steps, c_steps, initial_steps, start_steps, y_steps,
+    final, decays, prepared, kept, leaves, final_steps,
     OUTPUTS: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, PRECISE: tl.constexpr, WHOLE: tl.constexpr,
-    PREPARED: tl.constexpr, TURNED: tl.constexpr, CHUNK: tl.constexpr, COLS: tl.constexpr, STATES: tl.constexpr, PIECES: tl.constexpr, STAGES: tl.constexpr,
+    PREPARED: tl.constexpr, TURNED: tl.constexpr, CHUNK: tl.constexpr, COLS: tl.constexpr, STATES: tl.constexpr,
+    PIECES: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """A segment of one head: y, and the last state; or, without OUTPUTS, each segment's last state and how much it keeps.
 
@@ -92,6 +94,8 @@ def walk(
                     scores = product(b_chunk, tl.trans(c_chunk), scores, PRECISION)
                 else:
                     scores = product(c_chunk, tl.trans(b_chunk), scores, PRECISION)
+                if PIECES > 1 and STAGES == 1:
+                    tl.debug_barrier()
             weights = computed(_weighted(scores, steps, high, low, start, PRECISE, TURNED), x_chunk)
             result = tl.zeros((COLS, CHUNK) if TURNED else (CHUNK, COLS), ACC)
             for piece in tl.static_range(PIECES):
@@ -101,6 +105,8 @@ def walk(
                     result = product(computed(state[piece], c_chunk), tl.trans(given(c_chunk)), result, PRECISION)
                 else:
                     result = product(given(c_chunk), computed(state[piece], c_chunk), result, PRECISION)
+                if PIECES > 1 and STAGES == 1:
+                    tl.debug_barrier()
             if TURNED:
                 result = product(tl.trans(given(x_chunk)), weights, result * tl.exp2(high)[None, :], PRECISION)
                 result = tl.trans(result)
@@ -116,6 +122,8 @@ def walk(
             else:
                 grown = product(tl.trans(given(b_chunk)), entering, state[piece] * keep, PRECISION)
             next_state = next_state + (grown,)  # noqa: RUF005
+            if PIECES > 1 and STAGES == 1:
+                tl.debug_barrier()
         state = next_state
         forgotten, chunks = forgotten * keep, chunks + 1
     for piece in tl.static_range(PIECES):
@@ -205,6 +213,50 @@ def _state_places(
     else:
         col, place = col[None, :], place[:, None]
     return col * steps[2] + place, (col < width) & ((place >= 0) if WHOLE else (place < states))
+
+
+@triton.jit
+def recur(
+    x, dt, a, b, c, initial, starts, y, length, heads, sharing, width, states, segments, span, strips, enters,
+    x_steps, dt_steps, a_step, b_steps, c_steps, initial_steps, start_steps, y_steps, final, leaves, final_steps,
+    REPAIR: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, COLS: tl.constexpr, STATES: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """A segment of one head step by step; to REPAIR, only if its last y is not finite.
+
+    In a product, zero times what is not finite is not zero: an x that is not would go back in time, to the start of its chunk.
+    """
+    program = tl.program_id(0)
+    strip, segment = program % strips, program // strips % segments
+    batch, head = program // strips // segments // heads, program // strips // segments % heads
+    first = segment * span
+    end = tl.minimum(first + span, length)
+    width -= strip * COLS
+    y = of_head(y, y_steps, batch, head) + strip * COLS
+    wanted = True
+    if REPAIR:
+        last = tl.abs(block(y, y_steps[1], end - 1, end, width, 1, COLS).to(ACC))
+        wanted = tl.sum(tl.where(last < float("inf"), 0, 1)) > 0
+    if wanted:
+        x, dt = of_head(x, x_steps, batch, head) + strip * COLS, of_head(dt, dt_steps, batch, head)
+        b, c = of_head(b, b_steps, batch, head // sharing), of_head(c, c_steps, batch, head // sharing)
+        initial += _state_at(initial_steps, batch, head, segment, strip * COLS)
+        starts += _state_at(start_steps, batch, head, segment - 1, strip * COLS)
+        at, inside = _state_places(initial_steps, 0, width, states, 0, STATES, COLS, False, True)
+        state = tl.load(initial + at, mask=inside & (segment == 0) & (enters != 0), other=0.0).to(ACC)
+        at, inside = _state_places(start_steps, 0, width, states, 0, STATES, COLS, False, True)
+        state += tl.load(starts + at, mask=inside & (segment > 0), other=0.0).to(ACC)
+        rate = tl.load(a + head.to(tl.int64) * a_step).to(tl.float64)
+        for place in tl.range(first, end, num_stages=STAGES):
+            step = tl.load(dt + (tl.zeros((), tl.int64) + place) * dt_steps[1])
+            entering = tl.trans(block(x, x_steps[1], place, end, width, 1, COLS).to(ACC)) * step.to(ACC)
+            state *= decay(step.to(tl.float64) * rate, ACC, PRECISE)
+            state += entering * block(b, b_steps[1], place, end, states, 1, STATES).to(ACC)
+            result = tl.sum(state * block(c, c_steps[1], place, end, states, 1, STATES).to(ACC), 1)
+            store_block(y, y_steps[1], place, end, width, result[None, :])
+        if not REPAIR:
+            final += _state_at(final_steps, batch, head, segment, strip * COLS)
+            at, inside = _state_places(final_steps, 0, width, states, 0, STATES, COLS, False, True)
+            tl.store(final + at, state, mask=inside & (leaves != 0))
 
 
 @triton.jit
