@@ -21,8 +21,8 @@ from baracuda_kernels.ops.attention.ssd.tiles import PREPARED_HEADS, padded
 from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardTile, Block, Cut
 from baracuda_kernels.ops.attention.ssd.triton_backward import add_groups, add_rates, gradients_of_groups, gradients_of_heads
 from baracuda_kernels.ops.attention.ssd.triton_carry import pass_segments, walk_states
-from baracuda_kernels.ops.attention.ssd.triton_chunks import gradients_of_chunks
 from baracuda_kernels.ops.attention.ssd.triton_forward import prepare
+from baracuda_kernels.ops.attention.ssd.triton_whole import gradients_of_chunks
 
 __all__ = ["backward", "backward_calls"]
 
@@ -232,7 +232,7 @@ class _Calls:
 
     def of_heads(self) -> Call:
         """dx, d_dt and shares of d_a."""
-        block = tiles.narrowed(self.tile.head, self.cut)
+        block = tiles.narrowed(self.tile.head, self.cut, adds=False)
         return Call(
             gradients_of_heads,
             self.pairs * self.cut.slots,
@@ -249,7 +249,7 @@ class _Calls:
 
     def of_groups(self) -> Call:
         """d_b and d_c, or what each slice of a group's heads comes to."""
-        problem, cut, block = self.problem, self.cut, tiles.narrowed(self.tile.group, self.cut)
+        problem, cut, block = self.problem, self.cut, tiles.narrowed(self.tile.group, self.cut, adds=True)
         sliced, col_blocks = cut.slices > 1, tiles.blocks(problem, block)[1]
         targets = (self.lent("shares_b"), self.lent("shares_c")) if sliced else (self.at(D_B), self.at(D_C))
         return Call(

@@ -18,6 +18,7 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
+MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
 
@@ -71,22 +72,26 @@ class Cut(NamedTuple):
 def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
     rows, cols = padded(problem.head_dim), padded(problem.state_dim)
     if problem.element is ElementKind.F64:
-        block = Block(16, 16, 4)
+        block = Block(16, 16, 4, registers=MOST_REGISTERS)
         return BackwardTile(16, Block(16, min(cols, 32), 4), block, block)
     if problem.element is ElementKind.F32:
-        block = Block(min(rows, 32), min(cols, 32), 4)
-        return BackwardTile(32, Block(min(rows, 32), min(cols, 64), 4), block, block)
+        block = Block(min(rows, 32), min(cols, 32), 4, registers=MOST_REGISTERS)
+        return BackwardTile(32, Block(min(rows, 32), min(cols, 64), 4), block._replace(rows=16), block)
     if problem.element is ElementKind.F16:
-        block = Block(min(rows, 32), min(cols, 64), 4)
-        return BackwardTile(32, block._replace(stages=2), block, block)
-    block = Block(min(rows, 64), min(cols, 128), 4)
-    fits = rows <= block.rows and cols <= block.cols
-    return BackwardTile(64, block._replace(stages=2), block, block._replace(stages=2), fits)
+        block = Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+        return BackwardTile(32, block._replace(stages=2), block._replace(cols=min(cols, 32)), block)
+    whole = Block(min(rows, 64), min(cols, 128), 4, 2)
+    fits = rows <= whole.rows and cols <= whole.cols
+    block = whole._replace(stages=3) if fits else Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+    return BackwardTile(64, whole, block, block, fits)
 
 
-def narrowed(block: Block, cut: Cut) -> Block:
-    """Where states are not read as they are but computed, as many registers are taken by half as many columns."""
-    return block if cut.span == 1 and cut.segments == 1 else block._replace(cols=min(block.cols, 64), stages=1)
+def narrowed(block: Block, cut: Cut, adds: bool) -> Block:
+    """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
+    if cut.span == cut.segments == 1:
+        return block
+    rows, cols = min(block.rows, 32), min(block.cols, 32 if adds and cut.span > 1 else 64)
+    return Block(rows, cols, block.warps, registers=MOST_REGISTERS)
 
 
 def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
@@ -110,7 +115,7 @@ def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
     chunks = -(-problem.seq_len // tile.chunk)
     walks = 2 * problem.batch_size * problem.num_heads * math.prod(blocks(problem, tile.walk))
     groups = 2 * problem.batch_size * problem.groups * chunks * blocks(problem, tile.group)[1]
-    wanted = min(-(-2 * MULTIPROCESSORS // max(walks, 1)), chunks // SHORTEST_WALK) if walks < MULTIPROCESSORS else 1
+    wanted = min(-(-2 * MULTIPROCESSORS // max(walks, 1)), chunks // SHORTEST_WALK) if 2 * walks < MULTIPROCESSORS else 1
     slices = min(-(-4 * MULTIPROCESSORS // max(groups, 1)), problem.heads_per_group)
     for segments in _halvings(wanted):
         for span in _doublings(min(chunks, LONGEST_SPAN) if segments > 1 else chunks):

@@ -1,6 +1,6 @@
-"""The gradients of one chunk of a head that has a group of its own, in one piece: every input is read once.
+"""The gradients of one chunk of one head in one piece, by a Triton body for states that a program can hold: every input is read once.
 
-What is computed when is chosen so that a thread never has more to hold than its registers.
+Loads come first, and everything else in an order in which no thread has more to hold than its registers.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ def gradients_of_chunks(
     ALONE: tl.constexpr, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
     ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
+    """dx, d_dt and a share of d_a; if heads are ALONE in their groups, also d_b and d_c. The formulas are those of `triton_backward`."""
     pair, chunk = tl.program_id(0) % pair_count, tl.program_id(0) // pair_count
     first, record = chunk * CHUNK, pair.to(tl.int64) * chunks + chunk
     pair += first_pair
     batch, head = pair // heads, pair % heads
-
-    # All loads at once: what a program waits for, it waits for only once.
-    row, col = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
-    at, inside = record * head_dim * state_dim + (row * state_dim + col), (row < head_dim) & (col < state_dim)
-    keys = block(of_head(b, b_steps, batch, head // share), b_steps[1], first, length, state_dim, CHUNK, COLS)
-    queries = block(of_head(c, c_steps, batch, head // share), c_steps[1], first, length, state_dim, CHUNK, COLS)
-    inputs = block(of_head(x, x_steps, batch, head), x_steps[1], first, length, head_dim, CHUNK, ROWS)
-    outputs = block(of_head(dy, dy_steps, batch, head), dy_steps[1], first, length, head_dim, CHUNK, ROWS)
-    state = computed(tl.load(kept + at, mask=inside, other=0.0), keys)
-    adjoint = computed(tl.load(kept_back + at, mask=inside, other=0.0), keys)
-    across = tl.sum(tl.sum(state.to(ACC) * adjoint.to(ACC), 1), 0)
 
     rate = tl.load(a + head.to(tl.int64) * a_step)
     parts, keep = prepared + pair.to(tl.int64) * chunks * (PARTS * CHUNK), keeps + pair.to(tl.int64) * chunks
     lengths, between, since, to_end, through = decays_of(
         of_head(dt, dt_steps, batch, head), rate, parts, keep, chunk, length, dt_steps[1], PREPARED, CHUNK, ACC, PRECISE
     )
+    # All loads at once: what a program waits for, it waits for only once.
+    row, col = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
+    at, inside = record * head_dim * state_dim + (row * state_dim + col), (row < head_dim) & (col < state_dim)
+    state = tl.load(kept + at, mask=inside, other=0.0)
+    adjoint = tl.load(kept_back + at, mask=inside, other=0.0)
+    across = tl.sum(tl.sum(state.to(ACC) * adjoint.to(ACC), 1), 0)
+
+    keys = block(of_head(b, b_steps, batch, head // share), b_steps[1], first, length, state_dim, CHUNK, COLS)
+    queries = block(of_head(c, c_steps, batch, head // share), c_steps[1], first, length, state_dim, CHUNK, COLS)
+    inputs = block(of_head(x, x_steps, batch, head), x_steps[1], first, length, head_dim, CHUNK, ROWS)
+    outputs = block(of_head(dy, dy_steps, batch, head), dy_steps[1], first, length, head_dim, CHUNK, ROWS)
     scores = lower(product(queries, tl.trans(keys), tl.zeros((CHUNK, CHUNK), ACC), PRECISION) * between)
     pairs = product(outputs, tl.trans(inputs), tl.zeros((CHUNK, CHUNK), ACC), PRECISION) * lengths[None, :]
     if ALONE:
