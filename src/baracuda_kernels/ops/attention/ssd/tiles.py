@@ -10,7 +10,7 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
-__all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_cut", "forward_tile", "room", "workspace_bytes"]
+__all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_choice", "forward_tile", "room", "workspace_bytes"]
 
 SHARED_BYTES = 160 * 1024  # the most that a block uses
 MULTIPROCESSORS = 132  # of an H200
@@ -37,19 +37,31 @@ RECUR_WARPS = 8  # that go through a sequence step by step
 PASS_BLOCK, PASS_STAGES = 512, 4  # numbers of a state that one program passes on, and how many states are on their way
 
 
-def forward_tile(problem: SsdChunkScanDescriptor) -> Tile:
+def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> Tile:
     """The same for any number of sequences: their bits must not depend on it."""
     states = padded(problem.state_dim)
     if problem.element is ElementKind.F64:  # step by step: its matrix products take more registers than there are
         return Tile(1, 32, RECUR_WARPS, 3)
     if problem.element is ElementKind.F32:
-        return Tile(16, 64, 8 if states == 256 else 4, 1, max(1, states // 32))
-    if problem.element is ElementKind.F16:
-        return Tile(16, 64, 4, 2, 2) if states == 256 else Tile(32, 64, 4, 2)
+        if states == 128 and is_whole(problem, 64) and is_prepared:
+            return Tile(16, 64, 4, 1, 4)
+        return Tile(16, 64, 8, 1, max(1, states // 32))
     if states == 256:
-        return Tile(32, 64, 4, 2, 2)
+        return Tile(16, 64, 4, 2, 2) if problem.element is ElementKind.F16 else Tile(32, 64, 8, 2)
+    if problem.element is ElementKind.F16:
+        return Tile(32 if is_prepared else 16, 64, 4, 2)
     # Where heads share b and c, these come from the cache: then fewer, longer chunks are better than more of them read ahead.
-    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE else Tile(32, 64, 4, 4)
+    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE and is_prepared else Tile(32, 64, 4, 4)
+
+
+def scalar_tile(problem: SsdChunkScanDescriptor) -> Tile:
+    """For operands that allow no vector loads: addresses take registers too."""
+    return Tile(16, 64, 8, 1, max(1, padded(problem.state_dim) // 32))
+
+
+def is_whole(problem: SsdChunkScanDescriptor, cols: int) -> bool:
+    """Whether rows need not be filled up."""
+    return problem.head_dim % cols == 0 and problem.state_dim == padded(problem.state_dim)
 
 
 def padded(extent: int) -> int:
@@ -84,6 +96,13 @@ def forward_cut(problem: SsdChunkScanDescriptor, tile: Tile) -> Cut:
     wanted = 1 if 2 * programs > 3 * MULTIPROCESSORS else 4 * MULTIPROCESSORS // programs
     span = segment_span(problem, tile, max(1, min(wanted, most)))
     return Cut(max(1, -(-problem.seq_len // span)), is_prepared)
+
+
+def forward_choice(problem: SsdChunkScanDescriptor) -> tuple[Tile, Cut]:
+    tile = forward_tile(problem)
+    if not forward_cut(problem, tile).is_prepared:
+        tile = forward_tile(problem, is_prepared=False)
+    return tile, forward_cut(problem, tile)
 
 
 def segment_span(problem: SsdChunkScanDescriptor, tile: Tile, segments: int) -> int:
@@ -122,5 +141,4 @@ def room(problem: SsdChunkScanDescriptor, tile: Tile, cut: Cut) -> Room:
 
 
 def workspace_bytes(problem: SsdChunkScanDescriptor) -> int:
-    tile = forward_tile(problem)
-    return room(problem, tile, forward_cut(problem, tile)).end
+    return room(problem, *forward_choice(problem)).end

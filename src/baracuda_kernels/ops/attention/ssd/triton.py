@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.device import Device
@@ -41,9 +42,11 @@ def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None) -
 def forward_calls(
     problem: SsdChunkScanDescriptor, layouts: Sequence[Layout | None], tile: Tile | None = None, cut: Cut | None = None
 ) -> list[Call]:
-    """What is launched for operands of these layouts; `tile` and `cut` are for trying others than the chosen ones."""
-    tile = tile or tiles.forward_tile(problem)
-    cut = cut or tiles.forward_cut(problem, tile)
+    """What is launched for operands of these layouts; `cut`, and with it `tile`, are for trying others than the chosen ones."""
+    if cut is None:
+        tile, cut = tiles.forward_choice(problem)
+    elif tile is None:
+        tile = tiles.forward_tile(problem, cut.is_prepared)
     sequences, size = problem.batch_size * problem.num_heads, problem.head_dim * problem.state_dim
     if sequences * problem.head_dim == 0:
         return []
@@ -57,7 +60,7 @@ def forward_calls(
     span, strips = tiles.segment_span(problem, tile, cut.segments), tiles.strip_count(problem, tile)
     precision = {"ACC": f"tl.float{8 * sums.size}", "PRECISE": element is ElementKind.F32}
 
-    def common(segments: int) -> tuple[Argument, ...]:
+    def common(segments: int, strips: int) -> tuple[Argument, ...]:
         return (
             *(At(0, element), At(1, dt.element), At(2, a.element), At(3, element), At(4, element)),
             *(At(5, sums) if initial else unused, states, At(6, element)),
@@ -70,31 +73,32 @@ def forward_calls(
 
     def walks(outputs: bool, segments: int) -> Call:
         target = ((At(7, sums) if final else unused), _state_steps(final, sums)) if outputs else (states, state_steps)
-        return Call(
-            walk,
-            sequences * segments * strips,
-            (*common(segments), target[0], decays, *prepared, int(final is not None), target[1]),
-            {
+
+        def form(tile: Tile, is_prepared: bool) -> Call:
+            constants = {
                 **precision,
                 "OUTPUTS": outputs,
                 "PRECISION": _PRECISIONS.get(element, "ieee"),
-                "WHOLE": problem.head_dim % tile.cols == 0 and problem.state_dim == tiles.padded(problem.state_dim),
-                "PREPARED": cut.is_prepared,
+                "WHOLE": tiles.is_whole(problem, tile.cols),
+                "PREPARED": is_prepared,
                 "TURNED": element is ElementKind.BF16,
                 "CHUNK": tile.chunk,
                 "COLS": tile.cols,
                 "STATES": tiles.padded(problem.state_dim) // tile.pieces,
                 "PIECES": tile.pieces,
                 "STAGES": tile.stages,
-            },
-            tile.warps,
-        )
+            }
+            strips = tiles.strip_count(problem, tile)
+            arguments = (*common(segments, strips), target[0], decays, *prepared, int(final is not None), target[1])
+            return Call(walk, sequences * segments * strips, arguments, constants, tile.warps)
+
+        return replace(form(tile, cut.is_prepared), otherwise=form(tiles.scalar_tile(problem), False))
 
     is_double = element is ElementKind.F64
     recurring = Call(
         recur,
         sequences * cut.segments * strips if problem.seq_len or is_double else 0,
-        (*common(cut.segments), At(7, sums) if final else unused, int(final is not None), _state_steps(final, sums)),
+        (*common(cut.segments, strips), At(7, sums) if final else unused, int(final is not None), _state_steps(final, sums)),
         {
             **precision,
             "REPAIR": not is_double,
