@@ -12,7 +12,7 @@ from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
 __all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_choice", "forward_tile", "room", "workspace_bytes"]
 
-SHARED_BYTES = 160 * 1024  # the most that a block uses
+SHARED_BYTES = 96 * 1024  # the most that a block uses
 MULTIPROCESSORS = 132  # of an H200
 MOST_STEPS = 256  # no chunk has more
 SIZES = (16, 64, 128, 256)  # that rows of a state are filled up to
@@ -32,6 +32,7 @@ class Tile(NamedTuple):
 
 PARTS = 4  # numbers that are prepared of every step
 ALIGNED = 4  # numbers to a vector
+ROUNDING = 4 * ALIGNED  # numbers that it takes at most to align all parts of the workspace
 PREPARED_HEADS = 16  # that one program prepares a chunk of
 RECUR_WARPS = 8  # that go through a sequence step by step
 PASS_BLOCK, PASS_STAGES = 512, 4  # numbers of a state that one program passes on, and how many states are on their way
@@ -89,6 +90,7 @@ def forward_cut(problem: SsdChunkScanDescriptor, tile: Tile) -> Cut:
         return IN_ONE_PIECE
     size = problem.head_dim * problem.state_dim
     room = -(-problem.seq_len // problem.chunk_size) * size
+    room -= ROUNDING
     ahead = prepared_numbers(problem, tile)
     is_prepared = 0 < ahead <= room
     most = min(1 + (room - ahead * is_prepared) // (size + 1), -(-problem.seq_len // ENOUGH))
@@ -115,9 +117,8 @@ def chunk_count(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
 
 
 def prepared_numbers(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
-    """Of each sequence: some of every step, one of every chunk, and a few so that all parts are aligned."""
-    chunks = chunk_count(problem, tile)
-    return chunks * (PARTS * tile.chunk + 1) + ALIGNED if chunks else 0
+    """Of each sequence: some of every step, and one of every chunk."""
+    return chunk_count(problem, tile) * (PARTS * tile.chunk + 1)
 
 
 class Room(NamedTuple):

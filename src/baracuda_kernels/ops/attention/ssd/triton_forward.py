@@ -95,7 +95,7 @@ def walk(
                 else:
                     scores = product(c_chunk, tl.trans(b_chunk), scores, PRECISION)
                 if PIECES > 1 and STAGES == 1:
-                    tl.debug_barrier()
+                    tl.debug_barrier()  # lest all pieces are loaded at once
             weights = computed(_weighted(scores, steps, high, low, start, PRECISE, TURNED), x_chunk)
             result = tl.zeros((COLS, CHUNK) if TURNED else (CHUNK, COLS), ACC)
             for piece in tl.static_range(PIECES):
