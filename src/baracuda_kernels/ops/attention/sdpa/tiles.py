@@ -23,6 +23,10 @@ MOST_REGISTERS = 255  # of a thread; left to itself the compiler spills some for
 MENDED = 32  # queries that one program looks through
 
 
+Capability = tuple[int, int]
+HOPPER: Capability = (9, 0)
+
+
 class Tile(NamedTuple):
     """`queries` by `keys` scores at a time, by `warps` warps, `stages - 1` blocks read ahead."""
 
@@ -33,7 +37,8 @@ class Tile(NamedTuple):
     sum_stages: int = 1  # where sums of the gradient are taken first, for those
 
 
-WITHOUT_VECTORS, AGAIN_WITHOUT_VECTORS = Tile(32, 32, 8, 1), Tile(16, 32, 8, 1)  # every element's address takes registers
+EXACT = Tile(32, 32, 8, 1)
+WITHOUT_VECTORS = Tile(16, 32, 8, 1)  # every element's address takes registers
 
 
 def features(d: int, exact: bool) -> int:
@@ -43,35 +48,40 @@ def features(d: int, exact: bool) -> int:
 
 def forward_tile(problem: AttentionShapes, exact: bool) -> Tile:
     """Halves were timed on an H200, as were those of the backward."""
-    if exact or problem.element.size > 2:
-        return _tile_of_wider(problem, exact)
+    if exact:
+        return EXACT
+    if problem.element.size > 2:
+        return _tile_of_wider(problem)
     return Tile(128, 64, 8, 4) if _width(problem) <= NARROW else Tile(128, 32, 8, 4)
 
 
 def rows_tile(problem: AttentionShapes, exact: bool) -> Tile:
-    if exact or problem.element.size > 2:
-        return _tile_of_wider(problem, exact)
+    if exact:
+        return EXACT
+    if problem.element.size > 2:
+        return _tile_of_wider(problem)
     return Tile(64, 64, 4, 4, 4) if _width(problem) <= NARROW else Tile(128, 64, 8, 3, 4)
 
 
 def columns_tile(problem: AttentionShapes, exact: bool) -> Tile:
-    if exact or problem.element.size > 2:
-        return _tile_of_wider(problem, exact)
-    return Tile(64, 128, 8, 3)
+    if exact:
+        return EXACT
+    return Tile(64, 128, 8, 3) if problem.element.size == 2 else Tile(32, 64, 8, 2)
 
 
-def columns_again_tile(problem: AttentionShapes) -> Tile:
+def columns_again_tile(problem: AttentionShapes, capability: Capability = HOPPER) -> Tile:
     if _width(problem) <= NARROW:
         return Tile(32, 64, 4, 4)
-    whole = (_width(problem), problem.query_len % 64, problem.key_len % 128) == (MOST_FEATURES, 0, 0)
-    return Tile(64, 128, 8, 3) if whole else Tile(32, 128, 8, 4)  # looking out for the end takes registers
+    if capability[0] != HOPPER[0]:
+        return Tile(64, 64, 8, 2)
+    filled = all(d == features(d, False) for d in (problem.d_k, problem.d_v))
+    # Looking out for the end takes registers.
+    return Tile(64, 128, 8, 3) if filled and problem.query_len % 64 == problem.key_len % 128 == 0 else Tile(32, 128, 8, 4)
 
 
-def _tile_of_wider(problem: AttentionShapes, exact: bool) -> Tile:
-    if exact:
-        return Tile(32, 32, 4 if problem.element.size < 8 else 8, 1)
+def _tile_of_wider(problem: AttentionShapes) -> Tile:
     if _width(problem) <= NARROW:
-        return Tile(64, 64, 4, 2, 2)
+        return Tile(64, 32, 4, 2, 2)
     return Tile(64, 32, 8, 2, 2) if _width(problem) <= MOST_FEATURES else WITHOUT_VECTORS
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
@@ -16,7 +16,7 @@ from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
-from baracuda_kernels.ops.attention.sdpa.tiles import Tile
+from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, Capability, Tile
 from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
 
@@ -29,20 +29,25 @@ Layouts = Sequence[Layout | None]
 
 def forward(problem: SdpaDescriptor, device: Device) -> Bind:
     """The kernel for a forward problem: bind(layouts of q, k, v, mask, y, attn) -> launch."""
-    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32))
+    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, capability=capability_of(device)))
 
 
 def forward_exact(problem: SdpaDescriptor, device: Device) -> Bind:
-    return _bound(device, lambda layouts: forward_calls(problem, layouts, EXACT))
+    return _bound(device, lambda layouts: forward_calls(problem, layouts, EXACT, capability=capability_of(device)))
 
 
 def backward(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
     """The kernel for a backward problem: bind(layouts of q, k, v, attn, dy, dscores_ws, dq, dk, dv) -> launch."""
-    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32))
+    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, capability=capability_of(device)))
 
 
 def backward_exact(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
-    return _bound(device, lambda layouts: backward_calls(problem, layouts, EXACT))
+    return _bound(device, lambda layouts: backward_calls(problem, layouts, EXACT, capability=capability_of(device)))
+
+
+def capability_of(device: Device) -> Capability:
+    """Of a CUDA device; in the interpreter, that of the one all was timed on."""
+    return device.profile().capability if device.kind is DeviceKind.CUDA else HOPPER
 
 
 def _bound(device: Device, calls: Callable[[Layouts], list[Call]]) -> Bind:
@@ -52,15 +57,16 @@ def _bound(device: Device, calls: Callable[[Layouts], list[Call]]) -> Bind:
     return bind
 
 
-def forward_calls(problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile | None = None) -> list[Call]:
+def forward_calls(
+    problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile | None = None, capability: Capability = HOPPER
+) -> list[Call]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
     chosen = tile or tiles.forward_tile(problem, precision == EXACT)
-    parts = _Features(problem.d_v, precision).parts
-    mending = [mend_call(problem, layouts)] if parts > 1 else []
-    return [_in_forms(functools.partial(_forward_call, problem, layouts, precision), chosen, precision), *mending]
+    mending = [] if _mends(problem, precision, capability) else [mend_call(problem, layouts)]
+    return [_in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision), *mending]
 
 
-def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile) -> Call:
+def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, capability: Capability, tile: Tile) -> Call:
     q, k, v, mask, y, _ = layouts
     element = problem.element
     inner, width = _Features(problem.d_k, precision), _Features(problem.d_v, precision)
@@ -83,9 +89,21 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, til
             **_shares(tile, inner, width),
             "ONCE": problem.key_len <= tile.keys,
             "WHOLE": _whole(problem, precision, tile, inner, width),
+            "BY_THREAD": _in_registers(capability),
+            "MENDS": _mends(problem, precision, capability),
         },
         tile.warps,
     )
+
+
+def _mends(problem: SdpaDescriptor, precision: str, capability: Capability) -> bool:
+    """Whether programs see to their own rows: they must have all weights of them, and sums where Triton can look at them as they are."""
+    return _Features(problem.d_v, precision).parts == 1 and _in_registers(capability)
+
+
+def _in_registers(capability: Capability) -> bool:
+    """Where the matrix units leave their sums; in later ones it is a memory of their own."""
+    return capability[0] <= HOPPER[0]
 
 
 def backward_calls(
@@ -95,6 +113,7 @@ def backward_calls(
     tile: Tile | None = None,
     columns_tile: Tile | None = None,
     keep: bool | None = None,
+    capability: Capability = HOPPER,
 ) -> list[Call]:
     """Rows, then columns. With `keep` dscores is kept between them; otherwise, where all that share a key share a value, it is not."""
     _, _, v, _, _, _, _, dk, dv = layouts
@@ -108,9 +127,10 @@ def backward_calls(
     chosen = tile or tiles.rows_tile(problem, exact)
     by_rows = _in_forms(functools.partial(_rows_call, problem, layouts, precision, keep), chosen, precision)
     if not keep:
-        chosen = columns_tile or tiles.columns_again_tile(problem)
+        chosen = columns_tile or tiles.columns_again_tile(problem, capability)
         build = functools.partial(_columns_again_call, problem, layouts, slots[0], precision)
-        return [by_rows, _in_forms(build, chosen, precision, tiles.AGAIN_WITHOUT_VECTORS)]
+        by_columns = _in_forms(build, chosen, precision)
+        return [by_rows, by_columns if capability[0] == HOPPER[0] else replace(by_columns, registers=tiles.MOST_REGISTERS)]
     chosen = columns_tile or tiles.columns_tile(problem, exact)
     values = functools.partial(_columns_call, problem, (3, 4, 8), layouts, 1.0, precision)
     keys = functools.partial(_columns_call, problem, (5, 0, 7), layouts, problem.scale, precision)
@@ -238,12 +258,12 @@ def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
 # --- what the calls share ------------------------------------------------------------------------------------------------------------
 
 
-def _in_forms(build: Callable[[Tile], Call], tile: Tile, precision: str, scalar: Tile = tiles.WITHOUT_VECTORS) -> Call:
+def _in_forms(build: Callable[[Tile], Call], tile: Tile, precision: str) -> Call:
     """The call for operands that allow vectors, and the one for any others; what is exact is the same code, and bits, for all."""
     call = build(tile)
     if precision == EXACT:
-        return replace(call, arguments=tuple(map(_without_vectors, call.arguments)))
-    return replace(call, otherwise=replace(build(scalar), registers=tiles.MOST_REGISTERS))
+        return replace(call, arguments=tuple(map(_without_vectors, call.arguments)), registers=tiles.MOST_REGISTERS)
+    return replace(call, otherwise=replace(build(tiles.WITHOUT_VECTORS), registers=tiles.MOST_REGISTERS))
 
 
 def _without_vectors(argument: Argument) -> Argument:

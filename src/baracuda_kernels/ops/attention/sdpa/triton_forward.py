@@ -24,6 +24,7 @@ def attend(
     SCALE: tl.constexpr, POWERS: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, MASK_CONTIGUOUS: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, CHUNK: tl.constexpr,
     CHUNKS: tl.constexpr, OUT: tl.constexpr, OUTS: tl.constexpr, ONCE: tl.constexpr, WHOLE: tl.constexpr, STAGES: tl.constexpr,
+    BY_THREAD: tl.constexpr, MENDS: tl.constexpr,
 ):  # fmt: skip
     """y and attn for a block of queries of one head, y in `OUTS` parts. POWERS: scores are exponents of two, not of e.
 
@@ -57,20 +58,20 @@ def attend(
         out = product(weights, tile(v, 0, keys, d_v - part * OUT, v_steps[2], KEYS, OUT, WHOLE), out, PRECISION)
     else:
         stop = tl.minimum(keys, first + QUERIES) if CAUSAL else keys
-        # A thread of the matrix units has pairs of neighbours, eight apart, of some queries: it takes their maximum and sum alone.
-        tops = tl.full((QUERIES, 4), float("-inf"), ACC)
-        totals = tl.zeros((QUERIES, 4), ACC)
+        tops = tl.full((QUERIES, 4) if BY_THREAD else (QUERIES,), float("-inf"), ACC)
+        totals = tl.zeros((QUERIES, 4) if BY_THREAD else (QUERIES,), ACC)
         for start in tl.range(0, stop, KEYS, num_stages=STAGES):
             scores = _scores(own, q, k, mask, first, start, queries, keys, d_k, q_steps[2], k_steps[2], mask_steps, EARLY, POWERS, CAUSAL,
                              MASKED, MASK_CONTIGUOUS, PRECISION, ACC, KEYS, CHUNK, CHUNKS, WHOLE)  # fmt: skip
-            spread = tl.reshape(scores, (QUERIES, KEYS // 8, 4, 2))
-            higher = tl.maximum(tops, tl.max(tl.max(spread, 3), 1))
-            bases = _finite_base(higher * UNIT)
-            powers = _power(spread * UNIT - bases[:, None, :, None], POWERS)
-            totals = totals * _power(tops * UNIT - bases, POWERS) + tl.sum(tl.sum(powers, 3), 1)
-            tops = higher
-        base = _finite_base(tl.max(tops, 1) * UNIT)
-        total = tl.sum(totals * _power(tops * UNIT - base[:, None], POWERS), 1)
+            if BY_THREAD:
+                tops, totals = _folded_by_thread(scores, tops, totals, UNIT, POWERS)
+            else:
+                tops, totals = _folded(scores, tops, totals, UNIT, POWERS)
+        if BY_THREAD:
+            base = _finite_base(tl.max(tops, 1) * UNIT)
+            total = tl.sum(totals * _power(tops * UNIT - base[:, None], POWERS), 1)
+        else:
+            base, total = _finite_base(tops * UNIT), totals
         share = _share(total)
         if POWERS:  # the share goes into the exponent
             base += tl.where(total == 0.0, 0.0, tl.log2(total))
@@ -85,7 +86,7 @@ def attend(
             for start in range(tl.cdiv(stop, KEYS) * KEYS, keys, KEYS):
                 put(attn + start, tl.zeros((QUERIES, KEYS), attn.dtype.element_ty), first, queries, written - start, keys, WHOLE)
     put(y, out, first, queries, d_v - part * OUT, y_steps[2], WHOLE)
-    if OUTS == 1 and _any(_spoiled(out)):  # only then are the weights this program's own; otherwise another launch mends
+    if MENDS and _any(_spoiled(out)):  # the weights are all this program's own; otherwise another launch mends
         tl.debug_barrier()
         _mend(y, attn, v, mask, first, queries, keys, d_v, y_steps[2], v_steps[2], mask_steps, CAUSAL, MASKED, MASK_CONTIGUOUS, ACC,
               QUERIES, OUT)  # fmt: skip
@@ -160,6 +161,24 @@ def _scores(
     if not WHOLE:
         scores = tl.where(key < keys, scores, float("-inf"))
     return scores
+
+
+@triton.jit
+def _folded(scores, tops, totals, UNIT: tl.constexpr, POWERS: tl.constexpr):
+    """Some more keys taken into each query's highest score and the sum of its powers."""
+    higher = tl.maximum(tops, tl.max(scores, 1))
+    base = _finite_base(higher * UNIT)
+    return higher, totals * _power(tops * UNIT - base, POWERS) + tl.sum(_power(scores * UNIT - base[:, None], POWERS), 1)
+
+
+@triton.jit
+def _folded_by_thread(scores, tops, totals, UNIT: tl.constexpr, POWERS: tl.constexpr):
+    """The same where a thread has pairs of neighbours, eight apart: it takes their maximum and sum alone, without the others."""
+    spread = tl.reshape(scores, (scores.shape[0], scores.shape[1] // 8, 4, 2))
+    higher = tl.maximum(tops, tl.max(tl.max(spread, 3), 1))
+    base = _finite_base(higher * UNIT)
+    powers = _power(spread * UNIT - base[:, None, :, None], POWERS)
+    return higher, totals * _power(tops * UNIT - base, POWERS) + tl.sum(tl.sum(powers, 3), 1)
 
 
 @triton.jit

@@ -42,7 +42,12 @@ def forward(problem: SdpaDescriptor) -> Bind:
             triton.mend_call(problem, layouts),
         ]
 
-    return _bound(problem, steps, lambda layouts: triton.forward_calls(problem, layouts, triton.EXACT), (MASK,))
+    return _bound(
+        problem,
+        steps,
+        lambda layouts, device: triton.forward_calls(problem, layouts, triton.EXACT, capability=triton.capability_of(device)),
+        (MASK,),
+    )
 
 
 def backward(problem: SdpaBackwardDescriptor) -> Bind:
@@ -58,7 +63,7 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
             *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, triton.slots_of(layouts[DV])),
         ]
 
-    return _bound(problem, steps, lambda layouts: triton.backward_calls(problem, layouts, triton.EXACT))
+    return _bound(problem, steps, lambda layouts, device: triton.backward_calls(problem, layouts, triton.EXACT))
 
 
 def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> Call:
@@ -161,7 +166,7 @@ def _bound(
         matrices = [layout for place, layout in enumerate(layouts) if layout is not None and place not in others]
         device = matrices[0].device
         if not all(map(_is_taken, matrices)):
-            return launcher(device, *otherwise(layouts))
+            return launcher(device, *otherwise(layouts, device))
         return InTurn(problem, [step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)])
 
     return bind
