@@ -42,13 +42,13 @@ def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> T
     """The same for any number of sequences: their bits must not depend on it."""
     states = padded(problem.state_dim)
     if problem.element is ElementKind.F64:  # step by step: its matrix products take more registers than there are
-        return Tile(1, 32, RECUR_WARPS, 3)
+        return Tile(1, 32, RECUR_WARPS, 2)
     if problem.element is ElementKind.F32:
         if states == 128 and is_whole(problem, 64) and is_prepared:
             return Tile(16, 64, 4, 1, 4)
-        return Tile(16, 64, 8, 1, max(1, states // 32))
+        return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // 32))
     if states == 256:
-        return Tile(16, 64, 4, 2, 2) if problem.element is ElementKind.F16 else Tile(32, 64, 8, 2)
+        return Tile(16, 64, 8, 2, 2) if problem.element is ElementKind.F16 else Tile(32, 64, 8, 2)
     if problem.element is ElementKind.F16:
         return Tile(32 if is_prepared else 16, 64, 4, 2)
     # Where heads share b and c, these come from the cache: then fewer, longer chunks are better than more of them read ahead.
@@ -57,7 +57,9 @@ def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> T
 
 def scalar_tile(problem: SsdChunkScanDescriptor) -> Tile:
     """For operands that allow no vector loads: addresses take registers too."""
-    return Tile(16, 64, 8, 1, max(1, padded(problem.state_dim) // 32))
+    states = padded(problem.state_dim)
+    piece = 16 if problem.element is ElementKind.F32 and states > 64 else 32
+    return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // piece))
 
 
 def is_whole(problem: SsdChunkScanDescriptor, cols: int) -> bool:

@@ -74,12 +74,12 @@ def forward_calls(
     def walks(outputs: bool, segments: int) -> Call:
         target = ((At(7, sums) if final else unused), _state_steps(final, sums)) if outputs else (states, state_steps)
 
-        def form(tile: Tile, is_prepared: bool) -> Call:
+        def form(tile: Tile, is_prepared: bool, is_whole: bool) -> Call:
             constants = {
                 **precision,
                 "OUTPUTS": outputs,
                 "PRECISION": _PRECISIONS.get(element, "ieee"),
-                "WHOLE": tiles.is_whole(problem, tile.cols),
+                "WHOLE": is_whole,
                 "PREPARED": is_prepared,
                 "TURNED": element is ElementKind.BF16,
                 "CHUNK": tile.chunk,
@@ -92,7 +92,8 @@ def forward_calls(
             arguments = (*common(segments, strips), target[0], decays, *prepared, int(final is not None), target[1])
             return Call(walk, sequences * segments * strips, arguments, constants, tile.warps)
 
-        return replace(form(tile, cut.is_prepared), otherwise=form(tiles.scalar_tile(problem), False))
+        whole = form(tile, cut.is_prepared, tiles.is_whole(problem, tile.cols))
+        return replace(whole, otherwise=form(tiles.scalar_tile(problem), False, False))
 
     is_double = element is ElementKind.F64
     recurring = Call(
