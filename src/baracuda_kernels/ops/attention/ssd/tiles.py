@@ -46,7 +46,8 @@ def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> T
     if problem.element is ElementKind.F32:
         if states == 128 and is_whole(problem, 64) and is_prepared:
             return Tile(16, 64, 4, 1, 4)
-        return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // 32))
+        piece = 16 if states == 128 and not is_prepared else 32
+        return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // piece))
     if states == 256:
         return Tile(16, 64, 8, 2, 2) if problem.element is ElementKind.F16 else Tile(32, 64, 8, 2)
     if problem.element is ElementKind.F16:
