@@ -6,7 +6,8 @@ and the sums of what programs have shared out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.device import Device
@@ -19,7 +20,13 @@ from baracuda_kernels.ops.attention.ssd import tiles_backward as tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import PREPARED_HEADS, padded
 from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardTile, Block, Cut
-from baracuda_kernels.ops.attention.ssd.triton_backward import add_groups, add_rates, gradients_of_groups, gradients_of_heads
+from baracuda_kernels.ops.attention.ssd.triton_backward import (
+    add_groups,
+    add_rates,
+    gradients_of_groups,
+    gradients_of_heads,
+    gradients_of_lone_heads,
+)
 from baracuda_kernels.ops.attention.ssd.triton_carry import pass_segments, walk_states
 from baracuda_kernels.ops.attention.ssd.triton_forward import prepare
 from baracuda_kernels.ops.attention.ssd.triton_whole import gradients_of_chunks
@@ -27,6 +34,8 @@ from baracuda_kernels.ops.attention.ssd.triton_whole import gradients_of_chunks
 __all__ = ["backward", "backward_calls"]
 
 CHUNK_CONSTANTS = ("ALONE", "PREPARED", "CHUNK", "ROWS", "COLS", "ACC", "PRECISE", "PRECISION", "EXACT")
+LONE_CONSTANTS = ("PREPARED", "CHUNK", "ROWS", "ROW_BLOCKS", "COLS", "COL_BLOCKS", "ACC", "PRECISE", "PRECISION", "EXACT")
+WALK_SCATTERED, HEAD_SCATTERED, GROUP_SCATTERED = (32, 64), (16, 32), (32, 64)  # the most of a state without vector loads
 X, DT, A, B, C, DY, INITIAL, D_FINAL, DX, D_B, D_C, D_DT, D_A, D_INITIAL = range(14)
 
 
@@ -147,6 +156,12 @@ class _Calls:
             "PRECISION": "tf32" if self.element is ElementKind.F16 else "ieee",
         }
 
+    def forms(self, call: Callable[[Block], Call], block: Block, rows: int, cols: int) -> Call:
+        """A launch with this block; where operands allow no vector loads, with one of at most `rows` and `cols`."""
+        if self.element is ElementKind.F64:  # its blocks are small already
+            return call(block)
+        return replace(call(block), otherwise=call(tiles.scattered(block, rows, cols)))
+
     # --- what is launched
 
     def preparing(self) -> Call:
@@ -164,7 +179,10 @@ class _Calls:
 
     def states(self) -> Call:
         """States before every span, and gradients of the states after it."""
-        block, states = self.tile.walk, (INITIAL, D_FINAL, D_INITIAL)
+        return self.forms(self.walks, self.tile.walk, *WALK_SCATTERED)
+
+    def walks(self, block: Block) -> Call:
+        states = (INITIAL, D_FINAL, D_INITIAL)
         row_blocks, col_blocks = tiles.blocks(self.problem, block)
         programs = 2 * self.pairs * self.cut.segments * row_blocks * col_blocks
         return Call(
@@ -212,8 +230,9 @@ class _Calls:
 
     def of_chunks(self) -> Call:
         """dx, d_dt and shares of d_a; where no head shares its group, also d_b and d_c."""
-        block, outputs = self.tile.head, (DX, D_B, D_C, D_DT)
-        constants = self.constants(block) | {"ALONE": self.problem.heads_per_group == 1, "EXACT": self.element.size > 2}
+        block, outputs, is_alone = self.tile.head, (DX, D_B, D_C, D_DT), self.problem.heads_per_group == 1
+        constants = self.constants(block) | {"ALONE": is_alone, "EXACT": self.element.size > 2}
+        scattered = tiles.scattered(block, *HEAD_SCATTERED)
         return Call(
             gradients_of_chunks,
             self.pairs * self.cut.chunks,
@@ -228,11 +247,31 @@ class _Calls:
             {name: constants[name] for name in CHUNK_CONSTANTS},
             block.warps,
             block.registers,
+            self.of_lone_heads(scattered) if is_alone else self.heads(scattered),
+        )
+
+    def of_lone_heads(self, block: Block) -> Call:
+        """The same where no head shares its group, in three programs or more for every chunk."""
+        outputs, constants = (DX, D_B, D_C, D_DT), self.constants(block) | {"EXACT": self.element.size > 2}
+        return Call(
+            gradients_of_lone_heads,
+            self.pairs * self.cut.chunks * (1 + 2 * constants["COL_BLOCKS"]),
+            (
+                *(*self.inputs, *self.records, *map(self.at, outputs), self.lent("shares")),
+                *(Count(self.problem.seq_len), Count(self.problem.num_heads), *self.sizes),
+                *(Count(self.first_pair), Count(self.pairs), Count(self.cut.chunks)),
+                *(*self.input_steps, *map(self.steps, outputs)),
+            ),
+            {name: constants[name] for name in LONE_CONSTANTS},
+            block.warps,
+            block.registers,
         )
 
     def of_heads(self) -> Call:
         """dx, d_dt and shares of d_a."""
-        block = tiles.narrowed(self.tile.head, self.cut, adds=False)
+        return self.forms(self.heads, tiles.narrowed(self.tile.head, self.cut, adds=False), *HEAD_SCATTERED)
+
+    def heads(self, block: Block) -> Call:
         return Call(
             gradients_of_heads,
             self.pairs * self.cut.slots,
@@ -249,7 +288,10 @@ class _Calls:
 
     def of_groups(self) -> Call:
         """d_b and d_c, or what each slice of a group's heads comes to."""
-        problem, cut, block = self.problem, self.cut, tiles.narrowed(self.tile.group, self.cut, adds=True)
+        return self.forms(self.groups, tiles.narrowed(self.tile.group, self.cut, adds=True), *GROUP_SCATTERED)
+
+    def groups(self, block: Block) -> Call:
+        problem, cut = self.problem, self.cut
         sliced, col_blocks = cut.slices > 1, tiles.blocks(problem, block)[1]
         targets = (self.lent("shares_b"), self.lent("shares_c")) if sliced else (self.at(D_B), self.at(D_C))
         return Call(

@@ -90,8 +90,13 @@ def narrowed(block: Block, cut: Cut, adds: bool) -> Block:
     """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
     if cut.span == cut.segments == 1:
         return block
-    rows, cols = min(block.rows, 32), min(block.cols, 32 if adds and cut.span > 1 else 64)
-    return Block(rows, cols, block.warps, registers=MOST_REGISTERS)
+    cols, warps = (32, 8) if adds and cut.span > 1 else (64, block.warps)
+    return Block(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
+
+
+def scattered(block: Block, rows: int, cols: int) -> Block:
+    """For operands that allow no vector loads, at most so much: addresses take registers too."""
+    return Block(min(block.rows, rows), min(block.cols, cols), 8, registers=MOST_REGISTERS)
 
 
 def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:

@@ -26,7 +26,7 @@ from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, giv
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
 
-__all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads"]
+__all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads", "gradients_of_lone_heads"]
 
 
 @triton.jit
@@ -114,7 +114,52 @@ def gradients_of_groups(
     ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Columns of d_c, or in every other program of d_b: one chunk of a group, for a slice of its heads, one after the other."""
-    program = tl.program_id(0) // 2
+    _of_groups(
+        tl.program_id(0), x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, d_b, d_c,
+        length, heads, groups, share, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
+        first_family, families, slices, slice_heads, slice_step,
+        x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, d_b_steps, d_c_steps,
+        PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, STAGES, ACC, PRECISE, PRECISION,
+    )  # fmt: skip
+
+
+@triton.jit
+def gradients_of_lone_heads(
+    x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, dx, d_b, d_c, d_dt, shares,
+    length, heads, head_dim, state_dim, first_pair, pair_count, chunks,
+    x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, dx_steps, d_b_steps, d_c_steps, d_dt_steps,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr,
+    COL_BLOCKS: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
+    """All gradients of one chunk of a head that is alone in its group, by several programs: first dx and d_dt of all, then d_c and d_b."""
+    if tl.program_id(0) < pair_count * chunks:
+        gradients_of_heads(
+            x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, dx, d_dt, shares,
+            length, heads, 1, head_dim, state_dim, first_pair, chunks, 1, chunks, pair_count, chunks, 1,
+            x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, dx_steps, d_dt_steps,
+            True, PREPARED, False, True, CHUNK, 1, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, ACC, PRECISE, PRECISION, EXACT,
+        )  # fmt: skip
+    else:
+        _of_groups(
+            tl.program_id(0) - pair_count * chunks,
+            x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, d_b, d_c,
+            length, heads, heads, 1, head_dim, state_dim, first_pair, chunks, 1, chunks, first_pair, pair_count, 1, 1, 1,
+            x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, d_b_steps, d_c_steps,
+            PREPARED, False, CHUNK, 1, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, 1, ACC, PRECISE, PRECISION,
+        )  # fmt: skip
+
+
+@triton.jit
+def _of_groups(
+    number, x, dt, a, b, c, dy, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back, d_b, d_c,
+    length, heads, groups, share, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
+    first_family, families, slices, slice_heads, slice_step,
+    x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, d_b_steps, d_c_steps,
+    PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
+    ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr,
+    ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    program = number // 2
     first_col, program = program % COL_BLOCKS * COLS, program // COL_BLOCKS
     part, program = program % slices, program // slices
     family, chunk = first_family + program % families, program // families
@@ -122,7 +167,7 @@ def gradients_of_groups(
     b, c = of_head(b, b_steps, batch, group), of_head(c, c_steps, batch, group)
     first_head = group * share + part * slice_heads
     head_count = tl.minimum(slice_heads, share - part * slice_heads)
-    if tl.program_id(0) % 2 == 0:
+    if number % 2 == 0:
         total = _of_group(
             x, dt, a, b, dy, c, prepared, keeps, kept, ends, fades, batch, chunk, first_head, head_count, first_col,
             length, heads, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
@@ -167,7 +212,8 @@ def _of_group(
             dt_head, rate, parts, keep, chunk, length, dt_steps[1], PREPARED, CHUNK, ACC, PRECISE
         )
         pairs = tl.zeros((CHUNK, CHUNK), ACC)
-        for block_number in range(ROW_BLOCKS):
+        # Of f64 no two blocks at once: without a number of them that is known beforehand, the loop stays one.
+        for block_number in range((head_dim + (ROWS - 1)) // ROWS if x.dtype.element_ty == tl.float64 else ROW_BLOCKS):
             row = block_number * ROWS
             inputs = block(x_head + row, x_steps[1], first, length, head_dim - row, CHUNK, ROWS)
             outputs = block(dy_head + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
