@@ -64,9 +64,19 @@ class Job:
             output.fill_(torch.nan)
 
 
-def middling(op: str, kernel: Any, element: bk.ElementKind = BF16) -> Any:
-    """The largest corner that the kernel serves."""
-    problems = served_corners(op, kernel, element)
+def in_elements(kernels: Any, elements: Any) -> list[Any]:
+    """Each kernel with each of the elements that it serves."""
+    return [
+        pytest.param(op, kernel, element, id=f"{kernel.name}-{element}")
+        for op, kernel in kernels
+        for element in elements
+        if element in kernel.elements
+    ]
+
+
+def middling(op: str, kernel: Any, element: bk.ElementKind | None = None) -> Any:
+    """The largest corner that the kernel serves, in bf16 if it can."""
+    problems = served_corners(op, kernel, element or (BF16 if BF16 in kernel.elements else kernel.elements[0]))
     return max(problems, key=lambda problem: max(numpy.prod(o.shapes(problem)[0]) for o in PLANS[op].args_type.OPERANDS))
 
 
@@ -87,8 +97,7 @@ def test_run_neither_allocates_nor_waits(op: str, kernel: Any) -> None:
     assert after["allocation.all.allocated"] == before["allocation.all.allocated"]
 
 
-@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
-@pytest.mark.parametrize("element", [F32, BF16])
+@pytest.mark.parametrize(("op", "kernel", "element"), in_elements(KERNELS, (F32, BF16)))
 def test_a_captured_graph_replays_with_new_data(op: str, kernel: Any, element: bk.ElementKind) -> None:
     problem = middling(op, kernel, element)
     job, other = Job(op, kernel.name, problem, 1), Job(op, kernel.name, problem, 2)
@@ -185,8 +194,7 @@ def test_threads_that_never_saw_the_device(op: str, kernel: Any) -> None:
     assert [job.bits() for job in jobs] == expected
 
 
-@pytest.mark.parametrize(("op", "kernel"), [pair for pair in TRITON if "backward" in pair[0]], ids=lambda v: getattr(v, "name", ""))
-@pytest.mark.parametrize("element", [F32, BF16])
+@pytest.mark.parametrize(("op", "kernel", "element"), in_elements([pair for pair in TRITON if "backward" in pair[0]], (F32, BF16)))
 def test_a_thousand_repeats_have_the_same_bits(op: str, kernel: Any, element: bk.ElementKind) -> None:
     job = Job(op, kernel.name, middling(op, kernel, element))
     job.run()
@@ -202,8 +210,7 @@ def test_a_thousand_repeats_have_the_same_bits(op: str, kernel: Any, element: bk
     assert differing.item() == 0
 
 
-@pytest.mark.parametrize("element", FLOATS)
-@pytest.mark.parametrize(("op", "kernel"), TRITON, ids=TRITON_IDS)
+@pytest.mark.parametrize(("op", "kernel", "element"), in_elements(TRITON, FLOATS))
 def test_every_tile_against_the_reference(op: str, kernel: Any, element: bk.ElementKind) -> None:
     """Each problem that leads to a tile of its own, contiguous and with rows a few elements apart."""
     rng = numpy.random.default_rng(5)

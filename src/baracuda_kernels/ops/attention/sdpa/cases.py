@@ -23,6 +23,15 @@ CORNERS = (
 )  # fmt: skip
 
 SHOWCASE = ((2, 8, 512, 512, 64, 64, None), (1, 16, 1024, 1024, 128, 128, None))
+CUDA_SHOWCASE = ((4, 32, 2048, 2048, 128, 128, None), (8, 32, 1024, 1024, 64, 64, None), (4, 32, 2048, 2048, 128, 128, 8))
+
+# Whole blocks of queries and keys, blocks that reach past the end, and all keys in one block, for features that fill one product,
+# a part of one, or several; causal, masked.
+TILED = (
+    *(((1, 2, 256, 256, d, d, None), causal, False) for d in (16, 64, 128) for causal in (False, True)),
+    *(((1, 2, 200, 168, *d, None), False, masked) for d in ((64, 64), (128, 128), (304, 264)) for masked in (False, True)),
+    *(((1, 2, 200, 24, *d, None), True, False) for d in ((40, 64), (72, 128))),
+)
 
 
 def batch_entries(descriptor: Any) -> Iterator[Part]:
@@ -50,6 +59,10 @@ class SdpaCases(Cases[SdpaDescriptor]):
         yield self._problem((1, 2, 70, 40, 8, 8, 1), element, causal=True, masked=True)
         yield self._problem((1, 1, 300, 300, 16, 16, None), element, causal=True)
 
+    def tiles(self, element: ElementKind) -> Iterator[SdpaDescriptor]:
+        for sizes, causal, masked in TILED:
+            yield self._problem(sizes, element, causal, masked)
+
     def draw(self, random: Random, element: ElementKind) -> SdpaDescriptor:
         kv_heads = random.choice((1, 1, 2, 3))
         heads = kv_heads * random.choice((0, 1, 1, 2))
@@ -64,6 +77,12 @@ class SdpaCases(Cases[SdpaDescriptor]):
             for causal in (False, True):
                 for sizes in SHOWCASE:
                     yield self._problem(sizes, element, causal)
+
+    def cuda_showcase(self) -> Iterator[SdpaDescriptor]:
+        for causal in (False, True):
+            for sizes in CUDA_SHOWCASE:
+                yield self._problem(sizes, ElementKind.BF16, causal)
+        yield self._problem((2, 16, 1024, 1024, 64, 64, None), ElementKind.F32)
 
     def inputs(self, descriptor: SdpaDescriptor, rng: Any) -> dict[str, Any]:
         """A mask that hides a third of the keys, and a whole row."""
@@ -105,8 +124,14 @@ class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
     def draw(self, random: Random, element: ElementKind) -> SdpaBackwardDescriptor:
         return self._of(self.forward.draw(random, element))
 
+    def tiles(self, element: ElementKind) -> Iterator[SdpaBackwardDescriptor]:
+        yield from dict.fromkeys(map(self._of, self.forward.tiles(element)))
+
     def showcase(self) -> Iterator[SdpaBackwardDescriptor]:
         yield from dict.fromkeys(map(self._of, self.forward.showcase()))
+
+    def cuda_showcase(self) -> Iterator[SdpaBackwardDescriptor]:
+        yield from dict.fromkeys(map(self._of, self.forward.cuda_showcase()))
 
     def inputs(self, descriptor: SdpaBackwardDescriptor, rng: Any) -> dict[str, Any]:
         """Weights as a causal forward would have saved them."""

@@ -22,6 +22,7 @@ class AttentionShapes:
     d_k: int  # features of a query and of a key
     d_v: int  # features of a value
     scale: float  # of the scores; finite
+    element: ElementKind
     num_kv_heads: int | None  # heads of k and v, a divisor of num_heads; by default num_heads
 
     @property

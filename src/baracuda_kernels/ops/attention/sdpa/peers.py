@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, Call
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, Call, compiled
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
 
 BARE = "bare products"  # the matrix products alone, into given memory
@@ -27,8 +27,17 @@ def sdpa(descriptor: SdpaDescriptor, operands: dict[str, Any]) -> Iterator[tuple
         torch.bmm(q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), out=attn.view(-1, *attn.shape[2:]))
         torch.bmm(attn.flatten(0, 1), v.flatten(0, 1), out=y.view(-1, *y.shape[2:]))
 
+    def formula(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[Any, Any]:
+        scores = q @ k.mT * scale if mask is None else q @ k.mT * scale + mask
+        if causal:
+            scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+        weights = torch.softmax(scores, -1)
+        return weights @ v, weights
+
     yield ALLOCATING, math_attention
     yield BARE, products
+    if q.is_cuda:
+        yield COMPILED, compiled(formula, (y, attn), q, k, v, *([] if mask is None else [mask]))
 
 
 def sdpa_backward(descriptor: SdpaBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -55,5 +64,12 @@ def sdpa_backward(descriptor: SdpaBackwardDescriptor, operands: dict[str, Any]) 
         torch.bmm(flat["ws"].transpose(1, 2), flat["q"], out=flat["dk"])
         torch.bmm(flat["attn"].transpose(1, 2), flat["dy"], out=flat["dv"])
 
+    def formula(q: Any, k: Any, v: Any, attn: Any, dy: Any) -> tuple[Any, Any, Any]:
+        weights, dattn = attn.float(), (dy @ v.mT).float()
+        dscores = (weights * (dattn - (weights * dattn).sum(-1, keepdim=True)) * descriptor.scale).to(attn.dtype)
+        return dscores @ k, dscores.mT @ q, attn.mT @ dy
+
     yield ALLOCATING, autograd
     yield BARE, products
+    if q.is_cuda:
+        yield COMPILED, compiled(formula, (dq, dk, dv), q, k, v, attn, dy)

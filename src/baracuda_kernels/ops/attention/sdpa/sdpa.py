@@ -9,17 +9,34 @@ dq = dscores k · scale         ; dk = dscoresᵀ q · scale
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baracuda_kernels.core.args import Args, contiguous, read, scratch, unit_last_axis, write
-from baracuda_kernels.core.kernel import Kernel, exact_order
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import DeviceKind
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.kernel import Kernel, exact_order, matrix_units
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.sku import BackendKind, OpCategory
+from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.attention.kind import AttentionKind
 from baracuda_kernels.ops.attention.sdpa import reference
 from baracuda_kernels.ops.attention.sdpa.cases import SdpaBackwardCases, SdpaCases
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
+from baracuda_kernels.ops.attention.sdpa.tiles import SHARED_BYTES, workspace_bytes
 
 __all__ = ["SdpaArgs", "SdpaBackwardArgs", "SdpaBackwardPlan", "SdpaPlan"]
+
+HALVES, WIDER = (ElementKind.F16, ElementKind.BF16), (ElementKind.F32, ElementKind.F64)
+
+
+def tf32_units(descriptor: Descriptor) -> PrecisionGuarantee:
+    return PrecisionGuarantee(MathPrecision.TF32, ElementKind.F32, True, True, batch_invariant=False)
+
+
+def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
+    """cuBLAS chooses its kernel, and with it the order of sums, by the whole problem."""
+    return replace(exact_order(descriptor), batch_invariant=False)
 
 
 class SdpaArgs(Args):
@@ -37,7 +54,13 @@ class SdpaPlan(Plan[SdpaDescriptor, SdpaArgs]):
     category, op = OpCategory.ATTENTION, AttentionKind.SDPA
     reference = staticmethod(reference.sdpa)
     cases = SdpaCases()
-    kernels = (Kernel("numba.sdpa", BackendKind.NUMBA, "numba:forward", exact_order),)
+    kernels = (
+        Kernel("numba.sdpa", BackendKind.NUMBA, "numba:forward", exact_order),
+        Kernel("triton.sdpa", BackendKind.TRITON, "triton:forward", matrix_units, HALVES, shared_bytes=SHARED_BYTES),
+        Kernel("triton.sdpa_tf32", BackendKind.TRITON, "triton:forward", tf32_units, (ElementKind.F32,), shared_bytes=SHARED_BYTES),
+        Kernel("aten.sdpa_cuda", BackendKind.ATEN, "vendor:forward", cublas_order, WIDER, on=DeviceKind.CUDA),
+        Kernel("triton.sdpa_exact", BackendKind.TRITON, "triton:forward_exact", exact_order, WIDER),
+    )
 
 
 class SdpaBackwardArgs(Args):
@@ -58,4 +81,25 @@ class SdpaBackwardPlan(Plan[SdpaBackwardDescriptor, SdpaBackwardArgs]):
     category, op = OpCategory.ATTENTION, AttentionKind.SDPA
     reference = staticmethod(reference.sdpa_backward)
     cases = SdpaBackwardCases()
-    kernels = (Kernel("numba.sdpa_backward", BackendKind.NUMBA, "numba:backward", exact_order),)
+    kernels = (
+        Kernel("numba.sdpa_backward", BackendKind.NUMBA, "numba:backward", exact_order),
+        Kernel(
+            "triton.sdpa_backward",
+            BackendKind.TRITON,
+            "triton:backward",
+            matrix_units,
+            HALVES,
+            workspace=workspace_bytes,
+            shared_bytes=SHARED_BYTES,
+        ),
+        Kernel(
+            "triton.sdpa_backward_tf32",
+            BackendKind.TRITON,
+            "triton:backward",
+            tf32_units,
+            (ElementKind.F32,),
+            shared_bytes=SHARED_BYTES,
+        ),
+        Kernel("aten.sdpa_backward_cuda", BackendKind.ATEN, "vendor:backward", cublas_order, WIDER, on=DeviceKind.CUDA),
+        Kernel("triton.sdpa_backward_exact", BackendKind.TRITON, "triton:backward_exact", exact_order, WIDER),
+    )

@@ -26,6 +26,19 @@ CORNERS = (
 LEAST_CHUNK = 32  # steps to a chunk below which matrix units are not kept busy: what is counted as necessary
 
 
+# Reached by the forward: every width of a state, whole and not, with states that enter and leave where it is not; heads that share;
+# too little room to prepare decays.
+FORWARD_TILES = (
+    *((1, 512, 4, 64, state_dim, 64, None) for state_dim in (16, 64, 128, 256)),
+    *((1, 512, 4, 56, state_dim - 8, 64, None) for state_dim in (64, 128, 256)),
+    (1, 512, 8, 64, 128, 64, 1), (1, 512, 8, 56, 120, 64, 1), (1, 512, 4, 16, 16, 64, None),
+)  # fmt: skip
+# Batch, length, heads, head_dim, state_dim, chunk, groups: many heads, with b and c of their own and shared; few long sequences; few heads.
+CUDA_SHOWCASE = (
+    (4, 4096, 64, 64, 128, 256, None), (4, 4096, 64, 64, 128, 256, 1), (1, 32768, 64, 64, 128, 256, None), (1, 4096, 8, 64, 128, 256, None),
+)  # fmt: skip
+
+
 class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
     on_matrix_units = True
 
@@ -56,6 +69,18 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
             for groups in (None, 1):
                 yield self.descriptor(1, 4096, 8, 64, 64, 64, element, dt_element, groups)
             yield self.descriptor(1, 4096, 8, 64, 64, 256, element, dt_element, 1)
+
+    def tiles(self, element: ElementKind) -> Iterator[SsdChunkScanDescriptor]:
+        dt_element = ElementKind.F32 if element.size == 2 else None
+        for *extents, groups in FORWARD_TILES:
+            states = (extents[3] % 64 != 0,) * 2
+            yield self.descriptor(*extents, element, dt_element, groups, *states)
+
+    def cuda_showcase(self) -> Iterator[SsdChunkScanDescriptor]:
+        for *extents, groups in CUDA_SHOWCASE:
+            yield self.descriptor(*extents, ElementKind.BF16, ElementKind.F32, groups)
+        *extents, groups = CUDA_SHOWCASE[0]
+        yield self.descriptor(*extents, ElementKind.F32, None, groups)
 
     def inputs(self, descriptor: SsdChunkScanDescriptor, rng: Any) -> dict[str, Any]:
         """Steps and rates as models have them, except that some steps forget everything and every third head nothing."""
@@ -90,9 +115,22 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
         return descriptor.batch_size * descriptor.seq_len * descriptor.num_heads
 
 
+# Reached by the backward: everything of a chunk in one program, alone and in groups; segments; spans of several chunks; wide states in
+# blocks; the smallest; a share of d_a for several chunks.
+BACKWARD_TILES = (
+    (4, 4096, 64, 64, 128, 64, None), (4, 4096, 64, 64, 128, 64, 1), (1, 8192, 8, 64, 128, 64, 2), (1, 4096, 1, 64, 128, 4096, None),
+    (1, 4096, 8, 256, 256, 64, None), (1, 65, 1, 16, 16, 16, None), (1, 1000, 1, 1, 1, 1000, None),
+)  # fmt: skip
+
+
 class SsdChunkScanBackwardCases(SsdChunkScanCases):
     def __init__(self) -> None:
         super().__init__(SsdChunkScanBackwardDescriptor)
+
+    def tiles(self, element: ElementKind) -> Iterator[SsdChunkScanDescriptor]:
+        dt_element = ElementKind.F32 if element.size == 2 else None
+        for *extents, groups in BACKWARD_TILES:
+            yield self.descriptor(*extents, element, dt_element, groups, True, True)
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
         columns, state = 2 * descriptor.head_dim + 3 * descriptor.state_dim, descriptor.head_dim * descriptor.state_dim

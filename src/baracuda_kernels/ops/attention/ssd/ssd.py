@@ -14,7 +14,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import BackendKind, LayoutSku, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.attention.kind import AttentionKind
-from baracuda_kernels.ops.attention.ssd import reference, tiles
+from baracuda_kernels.ops.attention.ssd import reference, tiles, tiles_backward
 from baracuda_kernels.ops.attention.ssd.cases import SsdChunkScanBackwardCases, SsdChunkScanCases
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.spans import MOST_COLUMNS, backward_workspace, forward_workspace
@@ -113,5 +113,15 @@ class SsdChunkScanBackwardPlan(Plan[SsdChunkScanBackwardDescriptor, SsdChunkScan
             limits=LIMITS,
             workspace=backward_workspace,
             layout=LayoutSku.UNIT_LAST_AXIS,
+        ),
+        Kernel(
+            "triton.ssd_chunk_scan_backward",
+            BackendKind.TRITON,
+            "calls_backward:backward",
+            matrix_units,
+            limits=LIMITS,
+            workspace=tiles_backward.backward_bytes,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+            shared_bytes=tiles_backward.BACKWARD_SHARED_BYTES,
         ),
     )

@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
-__all__ = ["Tile", "forward_tile", "segment_count", "workspace_bytes"]
+__all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_choice", "forward_tile", "room", "workspace_bytes"]
 
-SHARED_BYTES = 160 * 1024  # the most that a block uses
+SHARED_BYTES = 96 * 1024  # the most that a block uses
 MULTIPROCESSORS = 132  # of an H200
-SMALLEST = 16  # of an extent on the matrix units
+MOST_STEPS = 256  # no chunk has more
+SIZES = (16, 64, 128, 256)  # that rows of a state are filled up to
+MANY_SHARE = 8  # heads to a group
+ENOUGH = 128  # steps of a segment
 
 
 class Tile(NamedTuple):
@@ -25,40 +27,87 @@ class Tile(NamedTuple):
     cols: int
     warps: int
     stages: int
-    registers: int | None = None  # the most a thread may have
+    pieces: int = 1  # that a state is held in, to multiply with one at a time
 
 
+PARTS = 4  # numbers that are prepared of every step
+ALIGNED = 4  # numbers to a vector
+ROUNDING = 4 * ALIGNED  # numbers that it takes at most to align all parts of the workspace
+PREPARED_HEADS = 16  # that one program prepares a chunk of
+RECUR_WARPS = 8  # that go through a sequence step by step
 PASS_BLOCK, PASS_STAGES = 512, 4  # numbers of a state that one program passes on, and how many states are on their way
 
 
-def forward_tile(problem: SsdChunkScanDescriptor) -> Tile:
+def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> Tile:
     """The same for any number of sequences: their bits must not depend on it."""
-    cols, states = padded(problem.head_dim), padded(problem.state_dim)
-    if problem.element is ElementKind.F64:
-        return Tile(16, min(cols, 16), 4, 1)
+    states = padded(problem.state_dim)
+    if problem.element is ElementKind.F64:  # step by step: its matrix products take more registers than there are
+        return Tile(1, 32, RECUR_WARPS, 2)
     if problem.element is ElementKind.F32:
-        return Tile(32, min(cols, 32), 4, 1)
-    return Tile(64, min(cols, 64 if states < 256 else 32), 4, 2 if states < 256 else 1)
+        if states == 128 and is_whole(problem, 64) and is_prepared:
+            return Tile(16, 64, 4, 1, 4)
+        piece = 16 if states == 128 and not is_prepared else 32
+        return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // piece))
+    if states == 256:
+        return Tile(16, 64, 8, 2, 2) if problem.element is ElementKind.F16 else Tile(32, 64, 8, 2)
+    if problem.element is ElementKind.F16:
+        return Tile(32 if is_prepared else 16, 64, 4, 2)
+    # Where heads share b and c, these come from the cache: then fewer, longer chunks are better than more of them read ahead.
+    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE and is_prepared else Tile(32, 64, 4, 4)
+
+
+def scalar_tile(problem: SsdChunkScanDescriptor) -> Tile:
+    """For operands that allow no vector loads: addresses take registers too."""
+    states = padded(problem.state_dim)
+    piece = 16 if problem.element is ElementKind.F32 and states > 64 else 32
+    return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // piece))
+
+
+def is_whole(problem: SsdChunkScanDescriptor, cols: int) -> bool:
+    """Whether rows need not be filled up."""
+    return problem.head_dim % cols == 0 and problem.state_dim == padded(problem.state_dim)
 
 
 def padded(extent: int) -> int:
-    """What rows of so many elements are filled up to."""
-    return max(SMALLEST, power_of_two(extent))
+    """What rows of so many elements are filled up to: few sizes, for few kernels."""
+    return next(size for size in SIZES if size >= extent)
 
 
 def strip_count(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
     return -(-problem.head_dim // tile.cols)
 
 
-def segment_count(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
-    """How many segments a sequence is cut into: enough to fill the machine, but no more than there are chunks as requested."""
-    programs = problem.batch_size * problem.num_heads * strip_count(problem, tile)
-    wanted = -(-2 * MULTIPROCESSORS // max(programs, 1))
-    if 2 * programs > 3 * MULTIPROCESSORS:
-        wanted = 1
-    most = min(-(-problem.seq_len // max(problem.chunk_size, tile.chunk)), problem.head_dim * problem.state_dim)
-    segments = max(1, min(wanted, most))
-    return max(1, -(-problem.seq_len // segment_span(problem, tile, segments)))
+class Cut(NamedTuple):
+    """How a problem is cut up: each sequence into `segments`, with what depends on dt and a alone prepared beforehand or not."""
+
+    segments: int
+    is_prepared: bool
+
+
+IN_ONE_PIECE = Cut(1, False)  # needs no workspace, and does not depend on the number of sequences
+
+
+def forward_cut(problem: SsdChunkScanDescriptor, tile: Tile) -> Cut:
+    """Enough segments to fill the machine, within the workspace of one state for each chunk as requested."""
+    if problem.element is ElementKind.F64:
+        return IN_ONE_PIECE
+    size = problem.head_dim * problem.state_dim
+    room = -(-problem.seq_len // problem.chunk_size) * size
+    room -= ROUNDING
+    ahead = prepared_numbers(problem, tile)
+    is_prepared = 0 < ahead <= room
+    most = min(1 + (room - ahead * is_prepared) // (size + 1), -(-problem.seq_len // ENOUGH))
+    programs = max(1, problem.batch_size * problem.num_heads * strip_count(problem, tile))
+    wanted = 1 if 2 * programs > 3 * MULTIPROCESSORS else 4 * MULTIPROCESSORS // programs
+    span = segment_span(problem, tile, max(1, min(wanted, most)))
+    return Cut(max(1, -(-problem.seq_len // span)), is_prepared)
+
+
+def forward_choice(problem: SsdChunkScanDescriptor) -> tuple[Tile, Cut]:
+    tile = forward_tile(problem)
+    if not forward_cut(problem, tile).is_prepared:
+        tile = forward_tile(problem, is_prepared=False)
+    return tile, forward_cut(problem, tile)
 
 
 def segment_span(problem: SsdChunkScanDescriptor, tile: Tile, segments: int) -> int:
@@ -66,11 +115,34 @@ def segment_span(problem: SsdChunkScanDescriptor, tile: Tile, segments: int) -> 
     return max(1, -(-problem.seq_len // (segments * tile.chunk))) * tile.chunk
 
 
+def chunk_count(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
+    return -(-problem.seq_len // tile.chunk)
+
+
+def prepared_numbers(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
+    """Of each sequence: some of every step, and one of every chunk."""
+    return chunk_count(problem, tile) * (PARTS * tile.chunk + 1)
+
+
+class Room(NamedTuple):
+    """Where the parts of the workspace begin, and how long it is, in bytes."""
+
+    prepared: int
+    kept: int
+    states: int
+    decays: int
+    end: int
+
+
+def room(problem: SsdChunkScanDescriptor, tile: Tile, cut: Cut) -> Room:
+    """What is prepared of all steps and chunks; then, of each segment but the last, the state it ends with and how much it forgets."""
+    sequences, chunks, ends = problem.batch_size * problem.num_heads, chunk_count(problem, tile) * cut.is_prepared, cut.segments - 1
+    parts = (PARTS * tile.chunk * chunks, chunks, ends * problem.head_dim * problem.state_dim, ends)
+    starts = [0]
+    for part in parts:
+        starts.append(starts[-1] + -(-sequences * part // ALIGNED) * ALIGNED)
+    return Room(*(start * problem.state_element.size for start in starts))
+
+
 def workspace_bytes(problem: SsdChunkScanDescriptor) -> int:
-    """The state that each segment but the last ends with, and how much of the state before it that has kept."""
-    return bytes_with(problem, segment_count(problem, forward_tile(problem)))
-
-
-def bytes_with(problem: SsdChunkScanDescriptor, segments: int) -> int:
-    kept = problem.batch_size * problem.num_heads * (segments - 1)
-    return kept * (problem.head_dim * problem.state_dim + 1) * problem.state_element.size
+    return room(problem, *forward_choice(problem)).end

@@ -11,7 +11,21 @@ import triton.language as tl
 
 from baracuda_kernels.gpu.maths import exp
 
-__all__ = ["block", "computed", "decay", "decays_between", "given", "load_steps", "log_decays", "of_head", "store_block"]
+__all__ = [
+    "block",
+    "bounded_exponents",
+    "computed",
+    "decay",
+    "decays_between",
+    "differences",
+    "given",
+    "in_parts",
+    "load_steps",
+    "log_decays",
+    "log_decays_between",
+    "of_head",
+    "store_block",
+]
 
 FARTHEST = tl.constexpr(2000.0)  # exp of it is zero or infinite in every precision, and sums of such steps stay finite
 
@@ -27,7 +41,10 @@ def of_head(pointer, steps, batch, head):
 
 @triton.jit
 def block(pointer, step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
-    """Positions from `first` on of x, b, c or dy, [ROWS, COLS]; zero past the end of the sequence and of a row."""
+    """Positions from `first` on of x, b, c or dy, [ROWS, COLS]; zero past the end of the sequence and of a row.
+
+    A step of 32 bits says that offsets within the block need no more: wider ones take twice the registers.
+    """
     at, inside = _places(step, first, length, width, ROWS, COLS)
     return tl.load(pointer + at, mask=inside, other=0.0)
 
@@ -40,15 +57,20 @@ def store_block(pointer, step, first, length, width, values):
 
 @triton.jit
 def _places(step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
-    row, col = first + tl.arange(0, ROWS), tl.arange(0, COLS)
-    return (row.to(tl.int64) * step)[:, None] + col[None, :], (row < length)[:, None] & (col < width)[None, :]
+    first += tl.zeros((), tl.int32)
+    row, col = tl.arange(0, ROWS) + tl.minimum(first, 0), tl.arange(0, COLS)  # from `first` on, lest a loop keeps all offsets
+    at = first.to(tl.int64) * step + ((row * step)[:, None] + col[None, :])
+    return at, (first + row < length)[:, None] & (col < width)[None, :]
 
 
 @triton.jit
 def load_steps(dt, step, first, length, CHUNK: tl.constexpr):
-    """The lengths of a chunk's steps, [CHUNK]; those past the end have none."""
-    place = first + tl.arange(0, CHUNK)
-    return tl.load(dt + place.to(tl.int64) * step, mask=place < length, other=0.0)
+    """The lengths of a chunk's steps, [CHUNK]; those past the end have none.
+
+    The sum of each and three zeros: a block that looks smaller than it is would be loaded again in every layout it is wanted in.
+    """
+    place, zeros = first + tl.arange(0, CHUNK)[:, None], tl.arange(0, 4)[None, :]
+    return tl.sum(tl.load(dt + place.to(tl.int64) * step + zeros, mask=(place < length) & (zeros == 0), other=0.0), 1)
 
 
 # --- decays ------------------------------------------------------------------------------------------------------------------
@@ -57,11 +79,16 @@ def load_steps(dt, step, first, length, CHUNK: tl.constexpr):
 @triton.jit
 def log_decays(steps, rate, count):
     """The sums of dt A up to and with each step of a chunk that has `count` of them or more, and over all of it, in f64."""
-    exponents = steps.to(tl.float64) * rate.to(tl.float64)
-    exponents = tl.where(tl.arange(0, steps.shape[0]) < count, exponents, 0.0)  # even if the rate is infinite
-    exponents = tl.where(exponents > FARTHEST, FARTHEST, exponents)  # but not if it is NaN
-    exponents = tl.where(exponents < -FARTHEST, -FARTHEST, exponents)
+    exponents = bounded_exponents(steps, rate, tl.arange(0, steps.shape[0]) < count)
     return tl.cumsum(exponents, 0), tl.sum(exponents, 0)
+
+
+@triton.jit
+def bounded_exponents(steps, rate, inside):
+    """dt A in f64, no farther from zero than counts, but NaN where it is; zero where there is no step, even if the rate is infinite."""
+    exponents = tl.where(inside, steps.to(tl.float64) * rate.to(tl.float64), 0.0)
+    exponents = tl.where(exponents > FARTHEST, FARTHEST, exponents)
+    return tl.where(exponents < -FARTHEST, -FARTHEST, exponents)
 
 
 @triton.jit
@@ -73,13 +100,30 @@ def decay(exponent, ACC: tl.constexpr, PRECISE: tl.constexpr):
 @triton.jit
 def decays_between(sums, ACC: tl.constexpr, PRECISE: tl.constexpr):
     """[later, earlier]: from each step of a chunk to each that is not before it; zero to those that are."""
-    high = sums.to(ACC)
-    exponents = high[:, None] - high[None, :]
-    if PRECISE:  # to what f32 has of a sum, what it has not
-        low = (sums - high.to(tl.float64)).to(ACC)
-        exponents += low[:, None] - low[None, :]
     place = tl.arange(0, sums.shape[0])
-    return exp(tl.where(place[:, None] >= place[None, :], exponents, float("-inf")), PRECISE)
+    return exp(tl.where(place[:, None] >= place[None, :], log_decays_between(sums, ACC, PRECISE), float("-inf")), PRECISE)
+
+
+@triton.jit
+def log_decays_between(sums, ACC: tl.constexpr, PRECISE: tl.constexpr):
+    """[later, earlier], but also of steps that are not."""
+    high, low = in_parts(sums, ACC)
+    return differences(high, low, PRECISE)
+
+
+@triton.jit
+def in_parts(sums, ACC: tl.constexpr):
+    """What f32 has of a sum, and what it has not."""
+    high = sums.to(ACC)
+    return high, (sums - high.to(tl.float64)).to(ACC)
+
+
+@triton.jit
+def differences(high, low, PRECISE: tl.constexpr):
+    if PRECISE:
+        return (high[:, None] - high[None, :]) + (low[:, None] - low[None, :])
+    else:
+        return high[:, None] - high[None, :]
 
 
 # --- operands of products ----------------------------------------------------------------------------------------------------
@@ -99,5 +143,15 @@ def computed(values, beside):
     """Computed numbers as an operand beside an input. They may pass f16's range: TF32 has f16's bits and f32's range."""
     if beside.dtype == tl.bfloat16:
         return values.to(tl.bfloat16)
+    elif beside.dtype == tl.float16:
+        return rounded_to_tf32(values)
     else:
         return values
+
+
+@triton.jit
+def rounded_to_tf32(values):
+    """To the nearest that TF32 has: the matrix units cut off what it has not."""
+    bits = values.to(tl.int32, bitcast=True)
+    bits = (bits + 0xFFF + ((bits >> 13) & 1)) & -0x2000
+    return tl.where(tl.abs(values) < float("inf"), bits.to(tl.float32, bitcast=True), values)  # a NaN might be carried away

@@ -1,0 +1,103 @@
+"""How attention is dealt out to the programs of a CUDA kernel: pure functions of the problem.
+
+Where results are exact, how many queries or heads there are has no say in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from baracuda_kernels.gpu.call import VECTOR_BYTES
+from baracuda_kernels.gpu.tiles import power_of_two
+from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes
+
+__all__ = ["Tile", "columns_again_tile", "columns_tile", "forward_tile", "row_block", "rows_tile", "workspace_bytes"]
+
+SHARED_BYTES = 163 * 1024  # the most that a block uses: blocks read ahead
+NARROWEST = 16  # features of the smallest product
+NARROW = 64  # features up to which blocks are dealt out more finely
+MOST_FEATURES = 128  # that are multiplied at a time
+MOST_EXACT = 32  # without the matrix units, where operands take registers
+LONGEST_ROW = 4096  # keys of a softmax that one program takes at a time
+MOST_REGISTERS = 255  # of a thread; left to itself the compiler spills some for the sake of more programs at a time
+MENDED = 32  # queries that one program looks through
+
+
+Capability = tuple[int, int]
+HOPPER: Capability = (9, 0)
+
+
+class Tile(NamedTuple):
+    """`queries` by `keys` scores at a time, by `warps` warps, `stages - 1` blocks read ahead."""
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+    sum_stages: int = 1  # where sums of the gradient are taken first, for those
+
+
+EXACT = Tile(32, 32, 8, 1)
+WITHOUT_VECTORS = Tile(16, 32, 8, 1)  # every element's address takes registers
+
+
+def features(d: int, exact: bool) -> int:
+    """How many features are taken at a time."""
+    return min(MOST_EXACT if exact else MOST_FEATURES, max(NARROWEST, power_of_two(d)))
+
+
+def forward_tile(problem: AttentionShapes, exact: bool) -> Tile:
+    """Halves were timed on an H200, as were those of the backward."""
+    if exact:
+        return EXACT
+    if problem.element.size > 2:
+        return _tile_of_wider(problem)
+    return Tile(128, 64, 8, 4) if _width(problem) <= NARROW else Tile(128, 32, 8, 4)
+
+
+def rows_tile(problem: AttentionShapes, exact: bool) -> Tile:
+    if exact:
+        return EXACT
+    if problem.element.size > 2:
+        return _tile_of_wider(problem)
+    return Tile(64, 64, 4, 4, 4) if _width(problem) <= NARROW else Tile(128, 64, 8, 3, 4)
+
+
+def columns_tile(problem: AttentionShapes, exact: bool) -> Tile:
+    if exact:
+        return EXACT
+    return Tile(64, 128, 8, 3) if problem.element.size == 2 else Tile(32, 64, 8, 2)
+
+
+def columns_again_tile(problem: AttentionShapes, capability: Capability = HOPPER) -> Tile:
+    if _width(problem) <= NARROW:
+        return Tile(32, 64, 4, 4)
+    if capability[0] != HOPPER[0]:
+        return Tile(64, 64, 8, 2)
+    filled = all(d == features(d, False) for d in (problem.d_k, problem.d_v))
+    # Looking out for the end takes registers.
+    return Tile(64, 128, 8, 3) if filled and problem.query_len % 64 == problem.key_len % 128 == 0 else Tile(32, 128, 8, 4)
+
+
+def _tile_of_wider(problem: AttentionShapes) -> Tile:
+    if _width(problem) <= NARROW:
+        return Tile(64, 32, 4, 2, 2)
+    return Tile(64, 32, 8, 2, 2) if _width(problem) <= MOST_FEATURES else WITHOUT_VECTORS
+
+
+def _width(problem: AttentionShapes) -> int:
+    return max(problem.d_k, problem.d_v)
+
+
+def row_block(keys: int) -> int:
+    """How much of a row one program of a softmax takes at a time."""
+    return min(LONGEST_ROW, power_of_two(keys))
+
+
+def row_warps(block: int) -> int:
+    return min(8, max(1, block // 256))
+
+
+def workspace_bytes(problem: AttentionShapes) -> int:
+    """Room for one sum of every query, in a vector of its own."""
+    return problem.batch_size * problem.num_heads * problem.query_len * VECTOR_BYTES

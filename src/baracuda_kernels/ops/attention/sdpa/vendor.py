@@ -1,0 +1,221 @@
+"""Attention with cuBLAS's products, through PyTorch; scores become weights, or their gradients, in place between them.
+
+PyTorch copies matrices that cuBLAS does not take as they lie, so where there are such, or nothing to multiply, the products are
+those of the Triton kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.kernel import Bind, Launch
+from baracuda_kernels.core.layout import Layout
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.gpu.call import At, Call, Count
+from baracuda_kernels.gpu.launch import Queued, launcher
+from baracuda_kernels.interop.torch_views import as_torch, queued_on
+from baracuda_kernels.ops.attention.sdpa import tiles, triton
+from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
+from baracuda_kernels.ops.attention.sdpa.triton_backward import dscores_rows
+from baracuda_kernels.ops.attention.sdpa.triton_forward import softmax_rows
+
+__all__ = ["backward", "forward"]
+
+Q, K, V, MASK, Y, ATTN = range(6)  # of a forward
+WEIGHTS, DY, DSCORES, DQ, DK, DV = range(3, 9)  # of a backward, after q, k and v
+
+
+def forward(problem: SdpaDescriptor) -> Bind:
+    """The kernel for a forward problem: bind(layouts of q, k, v, mask, y, attn) -> launch."""
+
+    def steps(layouts: Sequence[Layout]) -> list[Step]:
+        slots = problem.kv_heads
+        return [
+            *_products(problem, layouts, (Q, False), (K, True), ATTN, slots),
+            _softmax_call(problem, layouts),
+            *_products(problem, layouts, (ATTN, False), (V, False), Y, slots),
+            triton.mend_call(problem, layouts),
+        ]
+
+    return _bound(
+        problem,
+        steps,
+        lambda layouts, device: triton.forward_calls(problem, layouts, triton.EXACT, capability=triton.capability_of(device)),
+        (MASK,),
+    )
+
+
+def backward(problem: SdpaBackwardDescriptor) -> Bind:
+    """The kernel for a backward problem: bind(layouts of q, k, v, attn, dy, dscores_ws, dq, dk, dv) -> launch."""
+
+    def steps(layouts: Sequence[Layout]) -> list[Step]:
+        slots = problem.kv_heads
+        return [
+            *_products(problem, layouts, (DY, False), (V, True), DSCORES, slots),
+            _dscores_call(problem),
+            *_products(problem, layouts, (DSCORES, False), (K, False), DQ, slots),
+            *_products(problem, layouts, (DSCORES, True), (Q, False), DK, triton.slots_of(layouts[DK])),
+            *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, triton.slots_of(layouts[DV])),
+        ]
+
+    return _bound(problem, steps, lambda layouts, device: triton.backward_calls(problem, layouts, triton.EXACT))
+
+
+def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> Call:
+    """Products of queries and keys become weights."""
+    _, _, _, mask, _, _ = layouts
+    block = tiles.row_block(problem.key_len)
+    return Call(
+        softmax_rows,
+        problem.batch_size * problem.num_heads * problem.query_len,
+        (
+            At(5, problem.element),
+            At(5 if mask is None else 3, problem.element),
+            *map(Count, (problem.num_heads, problem.query_len)),
+            Count(problem.key_len, problem.element),
+            triton.mask_steps(mask),
+        ),
+        {**triton.score_constants(problem, mask), "ACC": triton.sums_type(problem), "KEYS": block},
+        tiles.row_warps(block),
+    )
+
+
+def _dscores_call(problem: SdpaBackwardDescriptor) -> Call:
+    """Gradients of weights become those of scores, scaled."""
+    block = tiles.row_block(problem.key_len)
+    return Call(
+        dscores_rows,
+        problem.batch_size * problem.num_heads * problem.query_len,
+        (At(3, problem.element), At(5, problem.element), Count(problem.key_len, problem.element)),
+        {"SCALE": problem.scale, "ACC": triton.sums_type(problem), "KEYS": block},
+        tiles.row_warps(block),
+    )
+
+
+# --- products and calls in turn ----------------------------------------------------------------------------------------------------
+
+
+class Matrices(NamedTuple):
+    """Some matrices of an operand, as PyTorch's bmm takes them."""
+
+    operand: int
+    shape: tuple[int, int, int]
+    stride: tuple[int, int, int]
+    offset: int
+    transposed: bool
+
+    def of(self, tensors: Mapping[int, Any]) -> Any:
+        whole = tensors[self.operand]
+        view = whole.as_strided(self.shape, self.stride, whole.storage_offset() + self.offset)
+        return view.transpose(1, 2) if self.transposed else view
+
+
+class Product(NamedTuple):
+    left: Matrices
+    right: Matrices
+    out: Matrices
+    adds: bool  # to what is there
+
+    def __call__(self, tensors: Mapping[int, Any]) -> None:
+        left, right, out = (matrices.of(tensors) for matrices in self[:3])
+        if self.adds:
+            out.baddbmm_(left, right)
+        else:
+            torch.bmm(left, right, out=out)
+
+
+Step = Product | Call
+
+
+class InTurn:
+    """Products and Triton calls, one after the other on the same stream."""
+
+    def __init__(self, problem: Any, steps: Sequence[Product | Queued]) -> None:
+        self.steps = steps
+        self.multiplied = {matrices.operand for step in steps if isinstance(step, Product) for matrices in step[:3]}
+        self.precision = _full_precision if problem.element is ElementKind.F32 else contextlib.nullcontext
+
+    def get_ready(self) -> None:
+        for step in self.steps:
+            if isinstance(step, Queued):
+                step.get_ready()
+
+    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
+        tensors = {place: as_torch(args.operands[place]) for place in self.multiplied}
+        # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
+        forms = [step if isinstance(step, Product) else step.form_for(args.addresses, workspace, stream) for step in self.steps]
+        with torch.no_grad(), queued_on(stream), self.precision():
+            for form in forms:
+                if isinstance(form, Product):
+                    form(tensors)
+                else:
+                    form.launch(args.addresses, workspace, stream)
+
+
+def _bound(
+    problem: AttentionShapes, steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]], others: tuple[int, ...] = ()
+) -> Bind:
+    """`others` are operands that are not multiplied."""
+
+    def bind(layouts: tuple[Layout | None, ...]) -> Launch:
+        matrices = [layout for place, layout in enumerate(layouts) if layout is not None and place not in others]
+        device = matrices[0].device
+        if not all(map(_is_taken, matrices)):
+            return launcher(device, *otherwise(layouts, device))
+        return InTurn(problem, [step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)])
+
+    return bind
+
+
+def _is_taken(layout: Layout) -> bool:
+    """Whether cuBLAS takes its matrices as they lie: rows apart from each other, elements side by side, and no way back."""
+    (_, _, rows, cols), (*outer, row, col) = layout.shape, layout.stride
+    apart = rows <= 1 or row >= cols
+    return layout.count > 0 and apart and (cols == 1 or col == 1) and min(*outer, row) >= 0
+
+
+def _products(
+    problem: AttentionShapes, layouts: Sequence[Layout], left: tuple[int, bool], right: tuple[int, bool], out: int, slots: int
+) -> Iterator[Product]:
+    """out = left right for all heads. Those that share one of `slots` come one after the other, and add up where they write there."""
+    places = (left[0], right[0], out)
+    together = all(_batches_join(layouts[place]) for place in places)
+    for member in range(problem.num_heads // slots):
+        for batch in range(1 if together else problem.batch_size):
+            a, b, c = (
+                _matrices(layouts[place], place, slots, member, None if together else batch, transposed)
+                for place, transposed in (left, right, (out, False))
+            )
+            yield Product(a, b, c, adds=member > 0 and triton.slots_of(layouts[out]) == slots)
+
+
+def _batches_join(layout: Layout) -> bool:
+    batch, head = layout.stride[:2]
+    return layout.shape[0] == 1 or batch == head * layout.shape[1]
+
+
+def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int | None, transposed: bool) -> Matrices:
+    """Of every slot one head's matrix, in one batch or in all."""
+    (batches, heads, rows, cols), (batch_step, head_step, row_step, _) = layout.shape, layout.stride
+    each = heads // slots
+    count = slots if batch is not None else slots * batches
+    offset = (batch or 0) * batch_step + (member * head_step if each > 1 else 0)
+    return Matrices(operand, (count, rows, cols), (each * head_step, row_step if rows > 1 else cols, 1), offset, transposed)
+
+
+@contextlib.contextmanager
+def _full_precision() -> Iterator[None]:
+    """TF32 that PyTorch has been allowed elsewhere stays out of this."""
+    matmul: Any = torch.backends.cuda.matmul
+    name, exact = ("fp32_precision", "ieee") if hasattr(matmul, "fp32_precision") else ("allow_tf32", False)
+    before = getattr(matmul, name)
+    setattr(matmul, name, exact)
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)

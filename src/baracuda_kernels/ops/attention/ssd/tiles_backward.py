@@ -1,0 +1,195 @@
+"""How the gradients of a scan are dealt out to the programs of CUDA kernels: pure functions of the problem.
+
+States are kept span by span. Spans are as short as the workspace allows; within a longer one, states are computed anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
+from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
+
+__all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "cut"]
+
+BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
+SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
+MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
+LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
+SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
+
+
+class Block(NamedTuple):
+    """`rows` by `cols` of a state, by `warps` warps, `stages - 1` chunks or heads read ahead."""
+
+    rows: int
+    cols: int
+    warps: int
+    stages: int = 1
+    registers: int | None = None  # the most a thread may have
+
+
+class BackwardTile(NamedTuple):
+    """Chunks of `chunk` steps, and what a program has of a state where it walks, has one head, or adds up the heads of a group."""
+
+    chunk: int
+    walk: Block
+    head: Block
+    group: Block
+    fits: bool = False  # whether a program can hold all that belongs to a chunk of one head
+
+
+class Cut(NamedTuple):
+    """How sequences are cut, in chunks: states are kept every `span`, a program walks `segment`, `slot` add up to a share of d_a.
+
+    The heads of a group are dealt out to `slices` programs. Groups are taken in `rounds`, which use the same workspace in turn."""
+
+    chunks: int
+    span: int
+    segment: int
+    slot: int
+    slices: int
+    rounds: int = 1
+    is_prepared: bool = False  # whether what depends on dt and a alone is computed beforehand
+
+    @property
+    def spans(self) -> int:
+        return -(-self.chunks // self.span)
+
+    @property
+    def segments(self) -> int:
+        return max(1, -(-self.chunks // self.segment))
+
+    @property
+    def slots(self) -> int:
+        return -(-self.chunks // self.slot)
+
+
+def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
+    rows, cols = padded(problem.head_dim), padded(problem.state_dim)
+    if problem.element is ElementKind.F64:
+        block = Block(16, 16, 4, registers=MOST_REGISTERS)
+        return BackwardTile(16, Block(16, min(cols, 32), 4), block, block)
+    if problem.element is ElementKind.F32:
+        block = Block(min(rows, 32), min(cols, 32), 4, registers=MOST_REGISTERS)
+        return BackwardTile(32, Block(min(rows, 32), min(cols, 64), 4), block._replace(rows=16), block)
+    if problem.element is ElementKind.F16:
+        block = Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+        return BackwardTile(32, block._replace(stages=2), block._replace(cols=min(cols, 32)), block)
+    whole = Block(min(rows, 64), min(cols, 128), 4, 2)
+    fits = rows <= whole.rows and cols <= whole.cols
+    block = whole._replace(stages=3) if fits else Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+    return BackwardTile(64, whole, block, block, fits)
+
+
+def narrowed(block: Block, cut: Cut, adds: bool) -> Block:
+    """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
+    if cut.span == cut.segments == 1:
+        return block
+    cols, warps = (32, 8) if adds and cut.span > 1 else (64, block.warps)
+    return Block(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
+
+
+def scattered(block: Block, rows: int, cols: int) -> Block:
+    """For operands that allow no vector loads, at most so much: addresses take registers too."""
+    return Block(min(block.rows, rows), min(block.cols, cols), 8, registers=MOST_REGISTERS)
+
+
+def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
+    """Of the states in the workspace: of half a type only bf16 has their range."""
+    return problem.element if problem.element is ElementKind.BF16 else problem.state_element
+
+
+@functools.lru_cache(maxsize=1024)
+def cut(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Cut:
+    """The first way to cut that fits the workspace."""
+    return next(cut for cut in _cuts(problem, tile) if regions(problem, tile, cut)["end"] <= _budget(problem))
+
+
+def blocks(problem: SsdChunkScanDescriptor, block: Block) -> tuple[int, int]:
+    """How many of them a state has, by rows and columns."""
+    return max(1, -(-problem.head_dim // block.rows)), max(1, -(-problem.state_dim // block.cols))
+
+
+def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
+    """From the fastest to the smallest, which keeps two states and one share of d_a."""
+    chunks = -(-problem.seq_len // tile.chunk)
+    walks = 2 * problem.batch_size * problem.num_heads * math.prod(blocks(problem, tile.walk))
+    groups = 2 * problem.batch_size * problem.groups * chunks * blocks(problem, tile.group)[1]
+    wanted = min(-(-2 * MULTIPROCESSORS // max(walks, 1)), chunks // SHORTEST_WALK) if 2 * walks < MULTIPROCESSORS else 1
+    slices = min(-(-4 * MULTIPROCESSORS // max(groups, 1)), problem.heads_per_group)
+    for segments in _halvings(wanted):
+        for span in _doublings(min(chunks, LONGEST_SPAN) if segments > 1 else chunks):
+            segment = max(1, -(-chunks // (segments * span))) * span
+            for rounds in _doublings(max(1, problem.batch_size * problem.groups)):
+                for part in _halvings(slices):
+                    for slot in (1, max(chunks, 1)):
+                        for is_prepared in (True, False) if problem.element.size == 2 else (False,):
+                            yield Cut(chunks, span, segment, slot, part, rounds, is_prepared)
+
+
+def _halvings(number: int) -> Iterator[int]:
+    while number > 1:
+        yield number
+        number //= 2
+    yield 1
+
+
+def _doublings(most: int) -> Iterator[int]:
+    number = 1
+    while number < most:
+        yield number
+        number *= 2
+    yield number
+
+
+def _budget(problem: SsdChunkScanDescriptor) -> int:
+    """Three states for each chunk as requested."""
+    chunks = -(-problem.seq_len // problem.chunk_size)
+    states = problem.batch_size * problem.num_heads * chunks * problem.head_dim * problem.state_dim
+    return 3 * states * problem.state_element.size
+
+
+def families(problem: SsdChunkScanDescriptor, cut: Cut) -> int:
+    """How many groups, of all batches, a round has; the last one may have fewer."""
+    return -(-problem.batch_size * problem.groups // cut.rounds)
+
+
+def regions(problem: SsdChunkScanDescriptor, tile: BackwardTile, cut: Cut) -> dict[str, int]:
+    """Where in the workspace everything lies, and where it ends: whole vectors first wherever rows are whole vectors."""
+    pairs, state, sums = problem.batch_size * problem.num_heads, problem.head_dim * problem.state_dim, problem.state_element.size
+    at_once = families(problem, cut) * problem.heads_per_group
+    segments = cut.segments if cut.segments > 1 else 0
+    steps = problem.batch_size * problem.seq_len * problem.groups * problem.state_dim if cut.slices > 1 else 0
+    records = at_once * cut.spans * state * kept_element(problem).size
+    fades = at_once * (cut.spans + segments) * sums if segments else 0
+    shares = pairs * cut.slots * sums if state else 0
+    sizes = {
+        "ends": at_once * segments * state * sums,
+        "ends_back": at_once * segments * state * sums,
+        "shares_b": cut.slices * steps * sums,
+        "shares_c": cut.slices * steps * sums,
+        "prepared": pairs * cut.chunks * PARTS * tile.chunk * sums if cut.is_prepared else 0,
+        "kept": records,
+        "kept_back": records,
+        "shares": shares,
+        "keeps": pairs * cut.chunks * sums if cut.is_prepared else 0,
+        "fades": fades,
+        "fades_back": fades,
+    }
+    places, place = {}, 0
+    for name, size in sizes.items():
+        if name == "shares":
+            place = -(-place // sums) * sums
+        places[name] = place
+        place += size
+    return places | {"end": place}
+
+
+def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
+    tile = backward_tile(problem)
+    return regions(problem, tile, cut(problem, tile))["end"]

@@ -1,0 +1,218 @@
+"""States of the scan, and their gradients, carried over the sequence for the backward, by Triton bodies.
+
+A walk over chunks writes the state before each span, or, backwards, the gradient of the state after it. Where there are few heads the
+sequence is cut into segments: each is walked from nothing, states are passed from segment to segment, and a reader adds to what a walk
+wrote what has come down from the segment's own start.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from baracuda_kernels.gpu.products import product
+from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, decay, given, of_head
+from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
+from baracuda_kernels.ops.attention.ssd.triton_paths import inflow_of, outflow_of
+
+__all__ = ["adjoint_after", "pass_segments", "state_before", "walk_states"]
+
+
+@triton.jit
+def walk_states(
+    x, dt, a, b, c, dy, initial, d_final, d_initial, prepared, keeps, kept, ends, fades, kept_back, ends_back, fades_back,
+    length, heads, share, head_dim, state_dim, first_pair, spans, segments, segment_chunks,
+    x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, initial_steps, d_final_steps, d_initial_steps,
+    HAS_INITIAL: tl.constexpr, HAS_FINAL: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
+    SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr,
+    ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A block of one head's state along a segment, or, in every other program, of the state's gradient from the segment's end."""
+    walk = tl.program_id(0) // 2
+    if tl.program_id(0) % 2 == 0:
+        _walk(
+            walk, x, dt, a, b, initial, d_initial, prepared, keeps, kept, ends, fades, length, heads, share, head_dim, state_dim,
+            first_pair, spans, segments, segment_chunks, x_steps, dt_steps, a_step, b_steps, initial_steps, d_initial_steps,
+            False, HAS_INITIAL, False, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, STAGES,
+            ACC, PRECISE, PRECISION,
+        )  # fmt: skip
+    else:
+        _walk(
+            walk, dy, dt, a, c, d_final, d_initial, prepared, keeps, kept_back, ends_back, fades_back, length, heads, share, head_dim,
+            state_dim, first_pair, spans, segments, segment_chunks, dy_steps, dt_steps, a_step, c_steps, d_final_steps, d_initial_steps,
+            True, HAS_FINAL, HAS_INITIAL, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, STAGES,
+            ACC, PRECISE, PRECISION,
+        )  # fmt: skip
+
+
+@triton.jit
+def _walk(
+    walk, rows, dt, a, columns, start, end, prepared, keeps, kept, ends, fades, length, heads, share, head_dim, state_dim,
+    first_pair, spans, segments, segment_chunks, row_steps, dt_steps, a_step, column_steps, start_steps, end_steps,
+    BACKWARDS: tl.constexpr, HAS_START: tl.constexpr, HAS_END: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr,
+    CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr,
+    COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    first_col, walk = walk % COL_BLOCKS * COLS, walk // COL_BLOCKS
+    first_row, walk = walk % ROW_BLOCKS * ROWS, walk // ROW_BLOCKS
+    pairs = tl.num_programs(0) // (2 * COL_BLOCKS * ROW_BLOCKS * segments)
+    pair, segment = walk % pairs, walk // pairs
+    batch, head = (first_pair + pair) // heads, (first_pair + pair) % heads
+    rows = of_head(rows, row_steps, batch, head) + first_row
+    columns = of_head(columns, column_steps, batch, head // share) + first_col
+    dt = of_head(dt, dt_steps, batch, head)
+    rate = tl.load(a + head.to(tl.int64) * a_step)
+    row, col = first_row + tl.arange(0, ROWS), first_col + tl.arange(0, COLS)
+    inside = (row < head_dim)[:, None] & (col < state_dim)[None, :]
+    place = row[:, None] * state_dim + col[None, :]
+    size = head_dim.to(tl.int64) * state_dim
+    state = tl.zeros((ROWS, COLS), ACC)
+    if HAS_START and not SEGMENTED:
+        start = start + batch.to(tl.int64) * start_steps[0] + head.to(tl.int64) * start_steps[1]
+        state = tl.load(start + (row.to(tl.int64) * start_steps[2])[:, None] + col[None, :], mask=inside, other=0.0)
+    chunks = (length + CHUNK - 1) // CHUNK
+    first = segment * segment_chunks
+    past = tl.minimum(first + segment_chunks, chunks)
+    prepared += (first_pair + pair).to(tl.int64) * chunks * (PARTS * CHUNK)
+    keeps += (first_pair + pair).to(tl.int64) * chunks
+    gone = tl.zeros((), tl.float64)  # the log-decay since the walk began
+    for walked in tl.range(0, past - first, num_stages=STAGES):
+        chunk = past - 1 - walked if BACKWARDS else first + walked
+        # A span's first chunk, or its last one, or the last of all.
+        enters = ((chunk + 1) % SPAN == 0 if BACKWARDS else chunk % SPAN == 0) | (walked == 0)
+        record = pair.to(tl.int64) * spans + chunk // SPAN
+        tl.store(kept + record * size + place, state.to(kept.dtype.element_ty), mask=inside & enters)
+        if SEGMENTED:
+            tl.store(fades + record, decay(gone, ACC, PRECISE), mask=enters)
+        if BACKWARDS:
+            state, total = carry_back(
+                state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
+                row_steps[1], dt_steps[1], column_steps[1], PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+            )  # fmt: skip
+        else:
+            state, total = carry(
+                state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
+                row_steps[1], dt_steps[1], column_steps[1], PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+            )  # fmt: skip
+        gone += total
+    if SEGMENTED:
+        record = pair.to(tl.int64) * segments + segment
+        tl.store(ends + record * size + place, state, mask=inside)
+        tl.store(fades + pairs.to(tl.int64) * spans + record, decay(gone, ACC, PRECISE))
+    elif HAS_END:
+        end = end + batch.to(tl.int64) * end_steps[0] + head.to(tl.int64) * end_steps[1]
+        tl.store(end + (row.to(tl.int64) * end_steps[2])[:, None] + col[None, :], state, mask=inside)
+
+
+@triton.jit
+def carry(
+    state, x, dt, rate, b, prepared, keeps, chunk, length, x_width, b_width, x_step, dt_step, b_step,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The state after a chunk from the one before it, and the chunk's log-decay."""
+    weights, keep, total = inflow_of(dt, rate, prepared, keeps, chunk, length, dt_step, PREPARED, CHUNK, ACC, PRECISE)
+    inputs = block(x, x_step, chunk * CHUNK, length, x_width, CHUNK, state.shape[0])
+    keys = block(b, b_step, chunk * CHUNK, length, b_width, CHUNK, state.shape[1])
+    weighed = computed(inputs.to(ACC) * weights[:, None], inputs)
+    return product(tl.trans(weighed), given(keys), state * keep, PRECISION), total
+
+
+@triton.jit
+def carry_back(
+    state, dy, dt, rate, c, prepared, keeps, chunk, length, dy_width, c_width, dy_step, dt_step, c_step,
+    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the state before a chunk from that of the one after it, and the chunk's log-decay."""
+    weights, keep, total = outflow_of(dt, rate, prepared, keeps, chunk, length, dt_step, PREPARED, CHUNK, ACC, PRECISE)
+    outputs = block(dy, dy_step, chunk * CHUNK, length, dy_width, CHUNK, state.shape[0])
+    queries = block(c, c_step, chunk * CHUNK, length, c_width, CHUNK, state.shape[1])
+    weighed = computed(outputs.to(ACC) * weights[:, None], outputs)
+    return product(tl.trans(weighed), given(queries), state * keep, PRECISION), total
+
+
+@triton.jit
+def state_before(
+    kept, ends, fades, pair, chunk, x, dt, rate, b, prepared, keeps, length, first_row, first_col, head_dim, state_dim,
+    spans, segments, segment_chunks, x_step, dt_step, b_step,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
+    SPAN: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A block of the state before a chunk, from what a walk has kept."""
+    state = _kept(
+        kept, ends, fades, pair.to(tl.int64) * spans + chunk // SPAN, pair.to(tl.int64) * segments + chunk // segment_chunks,
+        first_row, first_col, head_dim, state_dim, ROWS, COLS, SEGMENTED,
+    )  # fmt: skip
+    if SPAN > 1:
+        state = state.to(ACC)
+        for before in range(0, chunk % SPAN):
+            state, _ = carry(
+                state, x + first_row, dt, rate, b + first_col, prepared, keeps, chunk // SPAN * SPAN + before, length,
+                head_dim - first_row, state_dim - first_col, x_step, dt_step, b_step, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+            )  # fmt: skip
+    return state
+
+
+@triton.jit
+def adjoint_after(
+    kept, ends, fades, pair, chunk, dy, dt, rate, c, prepared, keeps, length, first_row, first_col, head_dim, state_dim,
+    spans, segments, segment_chunks, dy_step, dt_step, c_step,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
+    SPAN: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A block of the gradient of the state after a chunk, from what a walk has kept."""
+    adjoint = _kept(
+        kept, ends, fades, pair.to(tl.int64) * spans + chunk // SPAN, pair.to(tl.int64) * segments + chunk // segment_chunks,
+        first_row, first_col, head_dim, state_dim, ROWS, COLS, SEGMENTED,
+    )  # fmt: skip
+    if SPAN > 1:
+        adjoint = adjoint.to(ACC)
+        last = tl.minimum(chunk // SPAN * SPAN + SPAN, (length + CHUNK - 1) // CHUNK) - 1
+        for after in range(0, last - chunk):
+            adjoint, _ = carry_back(
+                adjoint, dy + first_row, dt, rate, c + first_col, prepared, keeps, last - after, length,
+                head_dim - first_row, state_dim - first_col, dy_step, dt_step, c_step, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+            )  # fmt: skip
+    return adjoint
+
+
+@triton.jit
+def _kept(
+    kept, ends, fades, record, segment, first_row, first_col, head_dim, state_dim,
+    ROWS: tl.constexpr, COLS: tl.constexpr, SEGMENTED: tl.constexpr,
+):  # fmt: skip
+    row, col = first_row + tl.arange(0, ROWS), first_col + tl.arange(0, COLS)
+    inside = (row < head_dim)[:, None] & (col < state_dim)[None, :]
+    place, size = row[:, None] * state_dim + col[None, :], head_dim.to(tl.int64) * state_dim
+    state = given(tl.load(kept + record * size + place, mask=inside, other=0.0))
+    if SEGMENTED:
+        before = tl.load(ends + segment * size + place, mask=inside, other=0.0)
+        state = state.to(before.dtype) + before * tl.load(fades + record)
+    return state
+
+
+@triton.jit
+def pass_segments(
+    start, end, ends, fades, heads, head_dim, state_dim, first_pair, segments, strips, start_steps, end_steps,
+    BACKWARDS: tl.constexpr, HAS_START: tl.constexpr, HAS_END: tl.constexpr, ACC: tl.constexpr, PLACES: tl.constexpr,
+):  # fmt: skip
+    """What a walk over each segment left becomes what stands before it; some places of one head's state."""
+    pair = (tl.program_id(0) // strips).to(tl.int64)
+    place = tl.program_id(0) % strips * PLACES + tl.arange(0, PLACES)
+    size = head_dim * state_dim
+    inside = place < size
+    row, col, batch, head = (
+        (place // state_dim).to(tl.int64),
+        place % state_dim,
+        (first_pair + pair) // heads,
+        (first_pair + pair) % heads,
+    )
+    state = tl.zeros((PLACES,), ACC)
+    if HAS_START:
+        state = tl.load(start + batch * start_steps[0] + head * start_steps[1] + row * start_steps[2] + col, mask=inside).to(ACC)
+    for passed in range(0, segments):
+        segment = pair * segments + (segments - 1 - passed if BACKWARDS else passed)
+        left = tl.load(ends + segment * size + place, mask=inside)
+        tl.store(ends + segment * size + place, state, mask=inside)
+        state = left + state * tl.load(fades + segment)
+    if HAS_END:
+        tl.store(end + batch * end_steps[0] + head * end_steps[1] + row * end_steps[2] + col, state, mask=inside)
