@@ -196,7 +196,9 @@ def test_threads_that_never_saw_the_device(op: str, kernel: Any) -> None:
 
 @pytest.mark.parametrize(("op", "kernel", "element"), in_elements([pair for pair in TRITON if "backward" in pair[0]], (F32, BF16)))
 def test_a_thousand_repeats_have_the_same_bits(op: str, kernel: Any, element: bk.ElementKind) -> None:
-    job = Job(op, kernel.name, middling(op, kernel, element))
+    """Of the largest problem for which that is promised."""
+    steady = [problem for problem in served_corners(op, kernel, element) if kernel.guarantee(problem).deterministic]
+    job = Job(op, kernel.name, max(steady, key=lambda problem: largest_operand(op, problem)))
     job.run()
     first = [output.clone() for output in job.outputs()]
     for output in first:
