@@ -72,6 +72,11 @@ def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any]:
     return [problem for problem in every if largest_operand(op, problem) <= SMALL_ENOUGH_TO_INTERPRET]
 
 
+def interprets_products(op: str, kernel: str) -> bool:
+    """Whether bodies with matrix products are interpreted here, which takes a second for what others do in a blink."""
+    return DEVICE.kind is bk.DeviceKind.CPU and kernel.startswith("triton.") and PLANS[op].cases.on_matrix_units
+
+
 def largest_operand(op: str, problem: Any) -> int:
     return max(math.prod(operand.shapes(problem)[0]) for operand in PLANS[op].args_type.OPERANDS)
 

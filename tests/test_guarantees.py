@@ -16,11 +16,12 @@ from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.sku import MathPrecision
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM
+from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM, interprets_products
 
 
 def _cases(op: str, kernel: Any, every: int = 1) -> list[Case]:
     """Some of the corners that the kernel serves, in each of its elements."""
+    every *= 4 if interprets_products(op, kernel.name) else 1
     return [
         case
         for element in kernel.elements

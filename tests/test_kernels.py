@@ -12,10 +12,11 @@ from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
 from baracuda_kernels.core.kernel import Candidate
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, largest_operand, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, interprets_products, largest_operand, served_corners
 
 FEW_LAYOUTS = ("contiguous", "gaps")
 SMALL = 20_000  # elements up to which every layout is tried
+SMALL_PRODUCTS = 500  # the same, where matrix products are interpreted
 
 
 def _cases() -> list[Any]:
@@ -36,9 +37,10 @@ def test_result(op: str, kernel: str, descriptor: Any, rng: numpy.random.Generat
         assert refusal.candidates[kernel], "a refusal names its reasons"
         return
     inputs = random_inputs(plan_type, descriptor, rng)
-    layouts = tuple(LAYOUTS) if largest_operand(op, descriptor) <= SMALL else FEW_LAYOUTS
+    is_small = largest_operand(op, descriptor) <= (SMALL_PRODUCTS if interprets_products(op, kernel) else SMALL)
+    layouts = (*LAYOUTS, *(mixed_layouts(plan_type, rng) for _ in range(2))) if is_small else FEW_LAYOUTS
     assert run_trial(plan, inputs).errors, "every kernel takes contiguous operands"
-    for layout in (*layouts[1:], *(mixed_layouts(plan_type, rng) for _ in range(2))):
+    for layout in layouts[1:]:
         trial = run_trial(plan, inputs, layout)
         assert trial.errors or {reason.code for reason in trial.declined} == {bk.ReasonCode.LAYOUT}, trial.declined
     for operand in plan_type.args_type.OPERANDS:
