@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import offset
+from baracuda_kernels.gpu.maths import rounded_product
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_carry import adjoint_after, state_before
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
@@ -85,16 +86,16 @@ def gradients_of_heads(
                     spans, segments, segment_chunks, x_steps[1], dt_steps[1], b_steps[1],
                     ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
-                across += tl.sum(state.to(ACC) * adjoint.to(ACC), 1)
+                across += tl.sum(rounded_product(state.to(ACC), adjoint.to(ACC)), 1)
                 queries = block(c + col, c_steps[1], first, length, state_dim - col, CHUNK, COLS)
                 read = product(given(queries), tl.trans(computed(state, queries)), read, PRECISION)
             inputs = block(x + row, x_steps[1], first, length, head_dim - row, CHUNK, ROWS)
             outputs = block(dy + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
             source *= to_end[:, None]
-            ending += tl.sum(source * inputs.to(ACC), 1)
-            reading += tl.sum(read * outputs.to(ACC), 1)
+            ending += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
+            reading += tl.sum(rounded_product(read, outputs.to(ACC)), 1)
             source = product(tl.trans(computed(scores, outputs)), given(outputs), source, PRECISION)
-            d_steps += tl.sum(source * inputs.to(ACC), 1)
+            d_steps += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
             store_block(dx + row, dx_steps[1], first, length, head_dim - row, source * lengths[:, None])
         d_exponents = exponent_gradients(crossing, reading * since, ending * lengths, tl.sum(across, 0) * through, EXACT)
         store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
