@@ -18,7 +18,7 @@ from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
-from baracuda_kernels.core.sku import BackendKind
+from baracuda_kernels.core.sku import BackendKind, MathPrecision
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorMut
 from baracuda_kernels.core.workspace import Workspace
@@ -159,7 +159,7 @@ def _compare(plan: AnyPlan, trial: Trial, inputs: dict[str, Any], may_cancel: bo
         # range, no kernel can do better than that.
         nearest = rounded(exact, element)
         value = numpy.where(numpy.isinf(nearest), nearest, exact)
-        slack = 2.0 if element is ElementKind.BF16 and _is_interpreted(plan) else 1.0
+        slack = 2.0 if _is_cut_off(plan, element) else 1.0
         bound = slack * error_bound(plan.cases, plan.descriptor, element, plan.precision_guarantee)
         floor = 0.0
         if may_cancel and relative_error(result, value) > bound:
@@ -169,8 +169,13 @@ def _compare(plan: AnyPlan, trial: Trial, inputs: dict[str, Any], may_cancel: bo
         trial.bounds[name] = max(bound, slack * 1.25 * relative_error(nearest, value, floor))
 
 
+def _is_cut_off(plan: AnyPlan, element: ElementKind) -> bool:
+    """Triton's interpreter cuts a number off where the GPU rounds it to bf16, in outputs and in the operands of products."""
+    has_bf16 = element is ElementKind.BF16 or plan.precision_guarantee.math_precision is MathPrecision.BF16
+    return has_bf16 and _is_interpreted(plan)
+
+
 def _is_interpreted(plan: AnyPlan) -> bool:
-    """Triton's interpreter cuts a number off where the GPU rounds it to bf16."""
     return plan.kernel.backend is BackendKind.TRITON and plan.device.kind is DeviceKind.CPU
 
 
