@@ -7,6 +7,7 @@ import os
 import random
 from typing import Any
 
+import hypothesis
 import numpy
 import pytest
 
@@ -15,6 +16,10 @@ from baracuda_kernels.core import registry
 from baracuda_kernels.core.kernel import Kernel
 
 os.environ.pop("COLUMNS", None)  # parallel test workers set it, and tables would be cut to it
+
+# The same examples every time; `--hypothesis-profile default` tries others.
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 PLANS = registry.plans()
 DEVICE = bk.Device.cpu()  # where the generated tests run: --device

@@ -94,7 +94,8 @@ def test_limits_are_found_by_asking(generate: Any) -> None:
     common = ["`input_shape`: a rank of at most 8", "`kind`: SOFTMAX or LOG_SOFTMAX"]
     assert promises.limits(bk.SoftmaxPlan, kernels["numba.softmax"]) == common
     columns = "`extent`: at most 4096 along an axis that is not the innermost (f32)"
-    assert promises.limits(bk.SoftmaxPlan, kernels["aten.softmax"]) == [*common, columns]
+    logs = "`element`: f32 or f64 for a log-softmax along the innermost axis (f16, bf16)"
+    assert promises.limits(bk.SoftmaxPlan, kernels["aten.softmax"]) == [*common, columns, logs]
     never = dataclasses.replace(kernels["numba.softmax"], limits=(lambda descriptor: iter(()),))
     with pytest.raises(LookupError, match="no problem was found"):
         promises.limits(bk.SoftmaxPlan, never)

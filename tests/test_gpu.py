@@ -123,8 +123,8 @@ def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
     _compile(kernel, arch)
 
 
-# Bytes per thread. With Triton 3.6, for which it was tuned, it spills nothing.
-TOLERATED = {"gradients_of_chunks": 32}
+# Bytes per thread. With Triton 3.6, for which these were tuned, nothing is spilled.
+TOLERATED = {"gradients_of_chunks": 32, "forward_columns": 16}
 
 
 def _compile(kernel: str, arch: str, every: int = 1) -> None:

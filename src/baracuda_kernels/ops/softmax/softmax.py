@@ -20,7 +20,7 @@ from baracuda_kernels.core.sku import BackendKind, LayoutSku, MathPrecision, OpC
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.softmax import reference
 from baracuda_kernels.ops.softmax.cases import KINDS, SoftmaxBackwardCases, SoftmaxCases
-from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor
+from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor, SoftmaxKind
 from baracuda_kernels.ops.softmax.tiles import other_backward_tiles, other_forward_tiles
 
 __all__ = ["SoftmaxArgs", "SoftmaxBackwardArgs", "SoftmaxBackwardPlan", "SoftmaxPlan"]
@@ -63,8 +63,16 @@ def normal_in_f16(descriptor: Descriptor) -> Iterator[Reason]:
         yield Reason(ReasonCode.LIMIT, "extent", descriptor.extent, "at most 16384 in f16")
 
 
+def exact_logs_of_sums(descriptor: Descriptor) -> Iterator[Reason]:
+    """Along the innermost axis PyTorch's CPU kernel rounds the logarithm of the sum to the element before it is subtracted."""
+    assert isinstance(descriptor, SoftmaxDescriptor)
+    if descriptor.kind is SoftmaxKind.LOG_SOFTMAX and descriptor.element.size == 2 and descriptor.inner == 1:
+        yield Reason(ReasonCode.LIMIT, "element", descriptor.element, "f32 or f64 for a log-softmax along the innermost axis")
+
+
 LIMITS: tuple[Limit, ...] = (rank_at_most("input_shape", 8), kind_is_served)
 ATEN_LIMITS = (*LIMITS, few_enough_for_aten)
+ATEN_CPU_LIMITS = (*ATEN_LIMITS, exact_logs_of_sums)
 ATEN_CUDA_LIMITS = (*ATEN_LIMITS, normal_in_f16)
 
 
@@ -85,7 +93,14 @@ class SoftmaxPlan(Plan[SoftmaxDescriptor, SoftmaxArgs]):
             "triton.softmax", BackendKind.TRITON, "triton:forward", triton_order, limits=LIMITS, other_tiles=other_forward_tiles
         ),
         Kernel("triton.softmax_by_rows", BackendKind.TRITON, "triton:forward_by_rows", exact_order, limits=LIMITS),
-        Kernel("aten.softmax", BackendKind.ATEN, "vendor:forward", aten_order, limits=ATEN_LIMITS, layout=LayoutSku.CONTIGUOUS),
+        Kernel(
+            "aten.softmax",
+            BackendKind.ATEN,
+            "vendor:forward",
+            aten_order,
+            limits=ATEN_CPU_LIMITS,
+            layout=LayoutSku.CONTIGUOUS,
+        ),
         Kernel(
             "aten.softmax_cuda",
             BackendKind.ATEN,

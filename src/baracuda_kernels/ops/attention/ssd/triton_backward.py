@@ -25,7 +25,14 @@ from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_carry import adjoint_after, state_before
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
-from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
+from baracuda_kernels.ops.attention.ssd.triton_paths import (
+    crossing_paths,
+    decays_of,
+    exponent_gradients,
+    lower,
+    store_steps,
+    store_sum,
+)
 
 __all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads", "gradients_of_lone_heads"]
 
@@ -101,7 +108,7 @@ def gradients_of_heads(
         store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
         total += lengths * d_exponents
     if HAS_RATE:
-        tl.store(shares + (first_pair + pair).to(tl.int64) * slots + slot, tl.sum(total, 0))
+        store_sum(shares + (first_pair + pair).to(tl.int64) * slots + slot, total)
 
 
 @triton.jit

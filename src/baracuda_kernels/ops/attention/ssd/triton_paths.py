@@ -12,7 +12,7 @@ import triton.language as tl
 from baracuda_kernels.ops.attention.ssd.triton_chunk import decay, decays_between, load_steps, log_decays
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 
-__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "inflow_of", "lower", "outflow_of", "store_steps"]
+__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "inflow_of", "lower", "outflow_of", "store_steps", "store_sum"]
 
 LN2 = tl.constexpr(0.6931471805599453)
 
@@ -101,3 +101,9 @@ def exponent_gradients(crossing, reading, ending, across, EXACT: tl.constexpr):
 def store_steps(pointer, step, first, length, values):
     place = first + tl.arange(0, values.shape[0])
     tl.store(pointer + place.to(tl.int64) * step, values.to(pointer.dtype.element_ty), mask=place < length)
+
+
+@triton.jit
+def store_sum(pointer, values):
+    """Of a row of a matrix, not of a vector: at the sum of a vector that comes from a product, Triton's compiler for Blackwell stops."""
+    tl.store(pointer + tl.arange(0, 1), tl.sum(values[None, :], 1))

@@ -11,7 +11,14 @@ import triton.language as tl
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
-from baracuda_kernels.ops.attention.ssd.triton_paths import crossing_paths, decays_of, exponent_gradients, lower, store_steps
+from baracuda_kernels.ops.attention.ssd.triton_paths import (
+    crossing_paths,
+    decays_of,
+    exponent_gradients,
+    lower,
+    store_steps,
+    store_sum,
+)
 
 __all__ = ["gradients_of_chunks"]
 
@@ -74,4 +81,4 @@ def gradients_of_chunks(
 
     d_exponents = exponent_gradients(crossing, reading, ending * lengths, across * through, EXACT)
     store_steps(of_head(d_dt, d_dt_steps, batch, head), d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
-    tl.store(shares + pair.to(tl.int64) * chunks + chunk, tl.sum(lengths * d_exponents, 0))
+    store_sum(shares + pair.to(tl.int64) * chunks + chunk, lengths * d_exponents)
