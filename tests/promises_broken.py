@@ -11,9 +11,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.check.declared import Extreme, Part, entry, places
 from baracuda_kernels.core.args import Args, read, write
-from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.cases import Cases, Extreme, Part, entry, places
 from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, exact_order

@@ -22,6 +22,16 @@ print([name for name in ("torch", "numba", "llvmlite", "triton", "jax", "numpy",
     assert _python(program) == "[]"
 
 
+def test_ops_do_not_know_who_tries_and_times_them() -> None:
+    program = """
+import sys
+from baracuda_kernels.core import registry
+for plan in registry.plans().values(): next(plan.cases.showcase())
+print([name for name in sys.modules if name.split(".")[:2] in [["baracuda_kernels", room] for room in ("check", "bench", "cli")]])
+"""
+    assert _python(program) == "[]"
+
+
 def test_import_is_quick() -> None:
     program = """
 import time; start = time.process_time()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from baracuda_kernels.check.declared import Extreme
+from baracuda_kernels.core.cases import Extreme
 from baracuda_kernels.core.element import ElementKind
 
 PLANTED = 3  # elements of an input that are replaced

@@ -12,7 +12,6 @@ import numpy
 from baracuda_kernels.check.allocation import device_allocations, python_bytes, resident_bytes
 from baracuda_kernels.check.bounds import ulps
 from baracuda_kernels.check.case import Case, Depth, Origin
-from baracuda_kernels.check.declared import extremes_of, parts_of
 from baracuda_kernels.check.extremes import CHANGES, misplaced
 from baracuda_kernels.check.memory import LAYOUTS, NAN
 from baracuda_kernels.check.neighbour import digest, digest_elsewhere
@@ -164,7 +163,7 @@ def batch(case: Case) -> Iterator[Finding]:
     """A part of the batch computed alone has the bits that it has among others."""
     inputs = case.inputs()
     together = launched(case.plan, inputs)
-    for number, part in enumerate(parts_of(case.plan_type.cases, case.descriptor)):
+    for number, part in enumerate(case.plan_type.cases.parts(case.descriptor)):
         try:
             plan = case.plan_type.force(case.kernel.name, case.stream, part.descriptor)
         except Unsupported:
@@ -214,7 +213,7 @@ def extremes(case: Case) -> Iterator[Finding]:
     free = [
         name for name in inputs if elements[name].is_float and name not in case.plan_type.cases.inputs(case.descriptor, case.rng())
     ]
-    for kind in extremes_of(case.plan_type.cases):
+    for kind in case.plan_type.cases.extremes:
         for name in free:
             changed = inputs | {name: rounded(CHANGES[kind](inputs[name], elements[name], case.rng()), elements[name])}
             trial = launched(case.plan, changed)
@@ -287,7 +286,7 @@ PROMISES = {
             batch,
             _counts(2, 6, ALL),
             spread,
-            lambda case: case.guarantee.batch_invariant and bool(parts_of(case.plan_type.cases, case.descriptor)),
+            lambda case: case.guarantee.batch_invariant and any(case.plan_type.cases.parts(case.descriptor)),
         ),
         Promise(allocation, _counts(1, 1, 2), largest, lambda case: case.is_native),
         Promise(rejections, _counts(1, 1, 3), fullest),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import Enum
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.element import ElementKind
@@ -13,10 +14,38 @@ from baracuda_kernels.core.element import ElementKind
 D = TypeVar("D", bound=Descriptor)
 
 
+class Extreme(Enum):
+    """Numbers for which a kernel's NaN and infinities are where the formula's are."""
+
+    NAN = "NaN"
+    INFINITIES = "infinities"
+    ZEROS = "zeros"
+    LARGEST = "the largest numbers"  # a kernel whose sums overflow where the formula's do not cannot say this
+    SMALLEST = "the smallest numbers"
+
+
+class Part(NamedTuple):
+    """One row, or one entry of the batch, as a problem of its own."""
+
+    descriptor: Any
+    take: Callable[[str, Any], Any]  # an operand's name and the whole of it to the part's; None where it is a sum over all parts
+
+
+def places(count: int) -> list[int]:
+    """The first two, one in the middle and the last of so many; none where there is nothing to be independent of."""
+    return sorted({0, 1, count // 2, count - 1}) if count > 1 else []
+
+
+def entry(name: str, values: Any, number: int) -> Any:
+    """One entry of the first axis, which stays."""
+    return values[number : number + 1]
+
+
 class Cases(Generic[D]):
     """Base of an op's cases; `descriptor` is the descriptor's class, so that two directions can share one set."""
 
     on_matrix_units = False  # whether it is made of matrix products, whose rate bounds it as the memory's does
+    extremes: ClassVar[tuple[Extreme, ...]] = (Extreme.NAN, Extreme.ZEROS, Extreme.SMALLEST)  # all kernels of the op take
 
     def __init__(self, descriptor: type[D]) -> None:
         self.descriptor = descriptor
@@ -44,6 +73,10 @@ class Cases(Generic[D]):
     def inputs(self, descriptor: D, rng: Any) -> dict[str, Any]:
         """Inputs as float64 arrays, by name; those left out are normal random numbers."""
         return {}
+
+    def parts(self, descriptor: D) -> Iterator[Part]:
+        """Which parts of a problem are independent of the rest, a few telling ones; none of an op without a batch."""
+        yield from ()
 
     def from_options(self, options: dict[str, Any]) -> D:
         """The problem that a user names by some of its fields; the others are those of the first showcase."""

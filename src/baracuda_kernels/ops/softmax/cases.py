@@ -9,8 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.check.declared import Extreme, Part, places
-from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.cases import Cases, Extreme, Part, places
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor, SoftmaxKind
 from baracuda_kernels.ops.softmax.reference import softmax

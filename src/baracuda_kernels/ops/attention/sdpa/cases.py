@@ -9,8 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.check.declared import EVERY_OP, Extreme, Part, entry, places
-from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.cases import Cases, Extreme, Part, entry, places
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
 
@@ -109,7 +108,7 @@ class SdpaBackwardCases(Cases[SdpaBackwardDescriptor]):
     """The forward's problems, less what the weights already tell."""
 
     on_matrix_units = True
-    extremes = (*EVERY_OP, Extreme.INFINITIES)
+    extremes = (*Cases.extremes, Extreme.INFINITIES)
 
     def __init__(self) -> None:
         super().__init__(SdpaBackwardDescriptor)

@@ -8,8 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.check.declared import Part, entry, places
-from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.cases import Cases, Part, entry, places
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
 

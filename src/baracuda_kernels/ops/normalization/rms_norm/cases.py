@@ -9,8 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.check.declared import EVERY_OP, Extreme, Part, places
-from baracuda_kernels.core.cases import Cases
+from baracuda_kernels.core.cases import Cases, Extreme, Part, places
 from baracuda_kernels.core.descriptor import Shape
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import HALVES, RMSNormBackwardDescriptor, RMSNormDescriptor
@@ -100,7 +99,7 @@ class RMSNormCases(Cases[Any]):
 
 
 class RMSNormBackwardCases(RMSNormCases):
-    extremes = EVERY_OP
+    extremes = Cases.extremes
 
     def problem(self, shape: Shape, count: int, gamma: bool, element: ElementKind, rms: ElementKind | None) -> Any:
         return RMSNormBackwardDescriptor(shape, suffix_mask(len(shape), count), gamma, element, rms)
