@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import json
 import math
 import platform
@@ -20,6 +19,7 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, is_interpreted
 from baracuda_kernels.core.machine import cores, machine_of, versions
+from baracuda_kernels.core.nearest import no_such
 
 SCHEMA = 1
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy")
@@ -74,7 +74,7 @@ class Result:
 def tasks(question: Question) -> list[Task]:
     """In the order of the registry; what is asked of one problem stands together. Raises `WrongQuestion` where nothing is left."""
     if question.check not in (None, *PROMISES):
-        raise WrongQuestion(_unknown("check", str(question.check), list(PROMISES)))
+        raise WrongQuestion(no_such("check", str(question.check), PROMISES))
     found = [task for plan, kernel in _kernels(question) for task in _tasks_of(plan, kernel, question)]
     if not found:
         raise WrongQuestion(_nothing_left(question))
@@ -88,17 +88,11 @@ def _kernels(question: Question) -> list[tuple[type[AnyPlan], Kernel]]:
     every = [(plan, kernel) for plan in question.plans for kernel in plan.kernels]
     names = [kernel.name for _, kernel in every]
     if question.kernel is not None and question.kernel not in names:
-        raise WrongQuestion(_unknown("kernel", question.kernel, names))
+        raise WrongQuestion(no_such("kernel", question.kernel, names))
     wanted = [(plan, kernel) for plan, kernel in every if question.kernel in (None, kernel.name)]
     if question.kernel is not None and (against := list(wanted[0][1].reasons_against_machine(question.device))):
         raise WrongQuestion(f"{question.kernel} cannot run: {against[0]}.")
     return [(plan, kernel) for plan, kernel in wanted if not list(kernel.reasons_against_machine(question.device))]
-
-
-def _unknown(kind: str, name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean {nearest[0]}?" if nearest else ""
-    return f"There is no {kind} {name!r} here.{hint} The {kind}s are: {', '.join(known)}."
 
 
 def _nothing_left(question: Question) -> str:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
 __all__ = ["Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
@@ -49,11 +50,7 @@ class Descriptor:
 
     def plain(self) -> dict[str, Any]:
         """The fields as JSON can hold them."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def of_plain(cls, values: Mapping[str, Any]) -> Self:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.registry import op_name
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class Explanation:
             from baracuda_kernels.bench.prediction import predict
 
             prediction = predict(plan)
-        guarantee = {name: _text(value) for name, value in asdict(plan.precision_guarantee).items()}
         return Explanation(
             op=op_name(type(plan)),
             problem=plan.descriptor.plain(),
@@ -53,7 +52,7 @@ class Explanation:
             kernel=plan.sku.name,
             tile=None if plan.tile is None else str(plan.tile),
             layouts=plan.sku.layout.value,
-            guarantee=guarantee,
+            guarantee=plain(asdict(plan.precision_guarantee)),
             workspace_bytes=plan.workspace_size,
             moved_bytes=prediction.bytes if prediction else None,
             operations=prediction.flops if prediction else None,
@@ -91,10 +90,6 @@ class Explanation:
             share = f", {self.floor_seconds / self.measured_seconds:.0%} of the floor" if self.floor_seconds else ""
             said["measured"] = f"{_duration(self.measured_seconds)}{share}"
         return said
-
-
-def _text(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 def _duration(seconds: float) -> str:

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.machine import machine_of
+from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _as_data(entry: Entry) -> dict[str, Any]:
         "op": registry.op_name(type(plan)),
         "problem": plan.descriptor.plain(),
         "device": str(plan.device),
-        "sku": {name: _text(value) for name, value in asdict(plan.sku).items()},
+        "sku": plain(asdict(plan.sku)),
         "tile": None if plan.tile is None else str(plan.tile),
         "workspace_bytes": plan.workspace_size,
         "rejected": {name: [str(reason) for reason in reasons] for name, reasons in plan.rejected.items()},
@@ -158,9 +158,3 @@ def _as_data(entry: Entry) -> dict[str, Any]:
         "failed": entry.failed,
         "host_seconds": entry.nanoseconds / 1e9,
     }
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _text(each) for name, each in value.items()}
-    return value.value if isinstance(value, Enum) else value
