@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 from typing import Any
@@ -12,6 +11,7 @@ import numpy
 import pytest
 
 import baracuda_kernels as bk
+from baracuda_kernels.check.case import Case
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.kernel import Kernel
 
@@ -28,7 +28,6 @@ KERNELS: list[tuple[str, Kernel]] = []  # every kernel that runs there, with its
 KERNEL_IDS: list[str] = []
 NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code there, and not interpreted
 GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
-SMALL_ENOUGH_TO_INTERPRET = 6_000  # elements of the largest operand
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,29 +68,20 @@ def interpreted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
-def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any]:
+def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """The op's corner problems; of a kernel that is only interpreted here, the small ones."""
-    every = list(PLANS[op].cases.corners(element))
-    if kernel.backend is not bk.BackendKind.TRITON or DEVICE.kind is bk.DeviceKind.CUDA:
-        return every
-    return [problem for problem in every if largest_operand(op, problem) <= SMALL_ENOUGH_TO_INTERPRET]
+    problems = enumerate(PLANS[op].cases.corners(element))
+    every = (Case(PLANS[op], kernel, problem, DEVICE, number) for number, problem in problems)
+    return [case for case in every if case.is_feasible]
+
+
+def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
+    return [case for case in corners(op, kernel, element) if case.is_served]
 
 
 def interprets_products(op: str, kernel: str) -> bool:
     """Whether bodies with matrix products are interpreted here, which takes a second for what others do in a blink."""
     return DEVICE.kind is bk.DeviceKind.CPU and kernel.startswith("triton.") and PLANS[op].cases.on_matrix_units
-
-
-def largest_operand(op: str, problem: Any) -> int:
-    return max(math.prod(operand.shapes(problem)[0]) for operand in PLANS[op].args_type.OPERANDS)
-
-
-def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Any]:
-    return [
-        problem
-        for problem in corners(op, kernel, element)
-        if not list(kernel.reasons_against(problem, DEVICE, bk.PlanPreference(allow_tf32=True)))
-    ]
 
 
 @pytest.fixture

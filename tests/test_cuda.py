@@ -14,12 +14,13 @@ import torch
 import baracuda_kernels as bk
 from baracuda_kernels.check.aot import configurations, triton_kernels
 from baracuda_kernels.check.bounds import error_bound, relative_error
+from baracuda_kernels.check.case import Case
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.encoding import decode
 from baracuda_kernels.interop.torch_views import DTYPES
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, largest_operand, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
 
 pytestmark = pytest.mark.skipif(DEVICE.kind is not bk.DeviceKind.CUDA, reason="run with --device cuda")
 
@@ -76,8 +77,8 @@ def in_elements(kernels: Any, elements: Any) -> list[Any]:
 
 def middling(op: str, kernel: Any, element: bk.ElementKind | None = None) -> Any:
     """The largest corner that the kernel serves, in bf16 if it can."""
-    problems = served_corners(op, kernel, element or (BF16 if BF16 in kernel.elements else kernel.elements[0]))
-    return max(problems, key=lambda problem: max(numpy.prod(o.shapes(problem)[0]) for o in PLANS[op].args_type.OPERANDS))
+    cases = served_corners(op, kernel, element or (BF16 if BF16 in kernel.elements else kernel.elements[0]))
+    return max(cases, key=lambda case: case.largest_operand).descriptor
 
 
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
@@ -197,8 +198,8 @@ def test_threads_that_never_saw_the_device(op: str, kernel: Any) -> None:
 @pytest.mark.parametrize(("op", "kernel", "element"), in_elements([pair for pair in TRITON if "backward" in pair[0]], (F32, BF16)))
 def test_a_thousand_repeats_have_the_same_bits(op: str, kernel: Any, element: bk.ElementKind) -> None:
     """Of the largest problem for which that is promised."""
-    steady = [problem for problem in served_corners(op, kernel, element) if kernel.guarantee(problem).deterministic]
-    job = Job(op, kernel.name, max(steady, key=lambda problem: largest_operand(op, problem)))
+    steady = [case for case in served_corners(op, kernel, element) if case.guarantee.deterministic]
+    job = Job(op, kernel.name, max(steady, key=lambda case: case.largest_operand).descriptor)
     job.run()
     first = [output.clone() for output in job.outputs()]
     for output in first:
@@ -217,12 +218,12 @@ def test_every_tile_against_the_reference(op: str, kernel: Any, element: bk.Elem
     """Each problem that leads to a tile of its own, contiguous and with rows a few elements apart."""
     rng = numpy.random.default_rng(5)
     for problem in PLANS[op].cases.tiles(element):
-        if largest_operand(op, problem) > 4_000_000:
+        case = Case(PLANS[op], kernel, problem, DEVICE)
+        if case.largest_operand > 4_000_000:
             continue  # the bench compares these; their code is that of smaller ones
-        plan = PLANS[op].force(kernel.name, STREAM, problem)
         inputs = random_inputs(PLANS[op], problem, rng)
-        run_trial(plan, inputs)
-        run_trial(plan, inputs, "gaps")
+        run_trial(case.plan, inputs)
+        run_trial(case.plan, inputs, "gaps")
 
 
 def test_configurations_are_those_that_are_compiled_ahead() -> None:

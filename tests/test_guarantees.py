@@ -8,26 +8,20 @@ import numpy
 import pytest
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.case import Case, Depth, Origin, all_cases
+from baracuda_kernels.check.case import Case, Depth, all_cases
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.promises import PROMISES, fullest
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.sku import MathPrecision
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM, interprets_products
+from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM, interprets_products, served_corners
 
 
 def _cases(op: str, kernel: Any, every: int = 1) -> list[Case]:
     """Some of the corners that the kernel serves, in each of its elements."""
     every *= 8 if interprets_products(op, kernel.name) else 1
-    return [
-        case
-        for element in kernel.elements
-        for case in [each for each in all_cases(PLANS[op], kernel, element, DEVICE, Depth.USUAL) if each.origin is Origin.CORNER][
-            ::every
-        ]
-    ]
+    return [case for element in kernel.elements for case in served_corners(op, kernel, element)[::every]]
 
 
 def _broken(promise: str, cases: list[Case]) -> list[str]:

@@ -8,11 +8,12 @@ import numpy
 import pytest
 
 import baracuda_kernels as bk
+from baracuda_kernels.check.case import Case
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
 from baracuda_kernels.core.kernel import Candidate
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, interprets_products, largest_operand, served_corners
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, interprets_products, served_corners
 
 FEW_LAYOUTS = ("contiguous", "gaps")
 SMALL = 20_000  # elements up to which every layout is tried
@@ -21,23 +22,23 @@ SMALL_PRODUCTS = 500  # the same, where matrix products are interpreted
 
 def _cases() -> list[Any]:
     return [
-        pytest.param(op, kernel.name, descriptor, id=f"{kernel.name}-{descriptor}")
+        pytest.param(case, id=f"{kernel.name}-{case.descriptor}")
         for op, kernel in KERNELS
         for element in kernel.elements
-        for descriptor in corners(op, kernel, element)
+        for case in corners(op, kernel, element)
     ]
 
 
-@pytest.mark.parametrize(("op", "kernel", "descriptor"), _cases())
-def test_result(op: str, kernel: str, descriptor: Any, rng: numpy.random.Generator) -> None:
-    plan_type = PLANS[op]
+@pytest.mark.parametrize("case", _cases())
+def test_result(case: Case, rng: numpy.random.Generator) -> None:
+    plan_type = case.plan_type
     try:
-        plan = plan_type.force(kernel, STREAM, descriptor)
+        plan = case.plan
     except bk.Unsupported as refusal:
-        assert refusal.candidates[kernel], "a refusal names its reasons"
+        assert refusal.candidates[case.kernel.name], "a refusal names its reasons"
         return
-    inputs = random_inputs(plan_type, descriptor, rng)
-    is_small = largest_operand(op, descriptor) <= (SMALL_PRODUCTS if interprets_products(op, kernel) else SMALL)
+    inputs = random_inputs(plan_type, case.descriptor, rng)
+    is_small = case.largest_operand <= (SMALL_PRODUCTS if interprets_products(case.op, case.kernel.name) else SMALL)
     layouts = (*LAYOUTS, *(mixed_layouts(plan_type, rng) for _ in range(2))) if is_small else FEW_LAYOUTS
     assert run_trial(plan, inputs).errors, "every kernel takes contiguous operands"
     for layout in layouts[1:]:
@@ -68,7 +69,7 @@ def test_every_kernel_here_is_tested() -> None:
 def test_other_tiles_are_right_too(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
     """What a race may choose: the same results, with a guarantee that does not speak of batches."""
     for element in kernel.elements:
-        for descriptor in served_corners(op, kernel, element)[::4]:
+        for descriptor in [case.descriptor for case in served_corners(op, kernel, element)][::4]:
             for tile in kernel.other_tiles(descriptor):
                 choice = Candidate(kernel, tile)
                 plan = PLANS[op]._prepared(choice, STREAM, descriptor, bk.PlanPreference())

@@ -31,9 +31,9 @@ QUICK = [(op, kernel) for op, kernel in KERNELS if not interprets_products(op, k
 @pytest.mark.parametrize(("op", "kernel"), QUICK, ids=[kernel.name for _, kernel in QUICK])
 def test_one_plan_in_many_threads(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
     """Eight threads share each plan, each with operands of its own, small and large at once."""
-    for descriptor in served_corners(op, kernel, bk.ElementKind.F32)[::4]:
-        plan = PLANS[op].force(kernel.name, STREAM, descriptor)
-        inputs = [random_inputs(PLANS[op], descriptor, rng) for _ in range(8)]
+    for case in served_corners(op, kernel, bk.ElementKind.F32)[::4]:
+        plan = case.plan
+        inputs = [random_inputs(PLANS[op], case.descriptor, rng) for _ in range(8)]
         alone = [run_trial(plan, each).bits for each in inputs]
         start = threading.Barrier(8)
 
@@ -85,8 +85,8 @@ def test_a_forked_child_has_helpers_of_its_own() -> None:
 @pytest.mark.parametrize(("op", "kernel"), NATIVE, ids=[kernel.name for _, kernel in NATIVE])
 def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any) -> None:
     """Host memory that Python or NumPy hand out during `run` stays within a few KB, and PyTorch's allocator is not asked."""
-    for descriptor in served_corners(op, kernel, bk.ElementKind.BF16)[::4]:
-        plan = PLANS[op].force(kernel.name, CPU, descriptor)
+    for case in served_corners(op, kernel, bk.ElementKind.BF16)[::4]:
+        plan, descriptor = case.plan, case.descriptor
         tensors = {
             operand.name: torch.zeros(operand.shapes(descriptor)[0], dtype=DTYPES[operand.element(descriptor)])
             for operand in PLANS[op].args_type.OPERANDS
