@@ -211,6 +211,21 @@ def test_peers_that_cannot_be_set_up_leave_a_note(monkeypatch: pytest.MonkeyPatc
         peers.compiled(torch.exp, torch.ones(1), torch.ones(1))()
 
 
+def test_what_torch_compile_cannot_compile_leaves_a_note_and_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(function: Any, **options: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            raise torch._dynamo.exc.BackendCompilerFailed(function, ValueError("no such instruction\nand a long tale"), None)
+
+        return call
+
+    call = peers.compiled_when_called(torch.exp)
+    with monkeypatch.context() as patched, pytest.raises(PeerUnavailable, match=r"no such instruction$"):
+        patched.setattr(torch, "compile", broken)
+        call(torch.zeros(1))
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    assert call(torch.zeros(1)).item() == call(torch.zeros(1)).item() == 1.0
+
+
 def test_a_run_writes_a_record_without_naming_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,17 +50,31 @@ def compiled(function: Callable[..., Any], output: Any, *inputs: Any) -> Call:
     def set_up() -> Call:
         if not any(map(shutil.which, ("c++", "g++", "clang++"))):
             raise PeerUnavailable("no C++ compiler found")
-        import torch
-
-        torch._dynamo.reset()  # the cache is per function and short; each problem starts afresh
-        call = torch.compile(into, dynamic=False)
-        try:
-            call(outputs, *inputs)
-        except torch._dynamo.exc.BackendCompilerFailed as failure:
-            raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
+        call = compiled_when_called(into)
         return lambda: call(outputs, *inputs)
 
     return _set_up_when_called(set_up)
+
+
+def compiled_when_called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` through torch.compile, which fails or not in the first call."""
+    ready: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if ready:
+            return ready[0](*arguments)
+        import torch
+
+        torch._dynamo.reset()  # the cache is per function and short; each problem starts afresh
+        made = torch.compile(function, dynamic=False)
+        try:
+            result = made(*arguments)
+        except torch._dynamo.exc.BackendCompilerFailed as failure:
+            raise PeerUnavailable(str(failure.inner_exception).partition("\n")[0]) from failure
+        ready.append(made)
+        return result
+
+    return call
 
 
 def liger(tensor: Any, make: Callable[[], Call], name: str = LIGER) -> Iterator[tuple[str, Call]]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative, finite
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["AttentionShapes", "SdpaBackwardDescriptor", "SdpaDescriptor"]
+__all__ = ["AttentionShapes", "SdpaBackwardDescriptor", "SdpaDescriptor", "slots_of"]
 
 
 class AttentionShapes:
@@ -92,3 +93,9 @@ class SdpaBackwardDescriptor(AttentionShapes, Descriptor):
     scale: float
     element: ElementKind
     num_kv_heads: int | None = None
+
+
+def slots_of(layout: Layout) -> int:
+    """How many places a gradient has along its head axis: one where all heads share it."""
+    heads = layout.shape[1]
+    return 1 if heads > 1 and layout.stride[1] == 0 else heads

@@ -13,6 +13,7 @@ from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.geometry import as_words
 from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.attention.sdpa.columns import BLOCK_KEYS, columns_body
+from baracuda_kernels.ops.attention.sdpa.descriptor import slots_of
 from baracuda_kernels.ops.attention.sdpa.rows import rows_body, segment_and_rows
 
 __all__ = ["backward", "forward"]
@@ -50,7 +51,7 @@ def backward(problem: Any) -> Bind:
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         q, k, v, attn, dy, _, dq, dk, dv = layouts
         waves = []
-        for first, count in _waves(problem, problem.num_heads // min(_slots(dk), _slots(dv))):
+        for first, count in _waves(problem, problem.num_heads // max(1, min(slots_of(dk), slots_of(dv)))):
             rows = _rows(by_rows, problem, (dy, v, k, attn, dq), problem.d_v, problem.d_k, False, first, count)
             values = _columns(by_columns, problem, dy, dv, 1.0, first, count)
             keys = _columns(by_columns, problem, q, dk, problem.scale, first, count)
@@ -66,12 +67,6 @@ def backward(problem: Any) -> Bind:
         return launch
 
     return bind
-
-
-def _slots(layout: Any) -> int:
-    """How many places a gradient has along its head axis: one where all heads share it."""
-    heads: int = layout.shape[1]
-    return 1 if heads == 0 or layout.stride[1] == 0 else heads
 
 
 def _waves(problem: Any, unit: int) -> Iterator[tuple[int, int]]:
@@ -100,7 +95,7 @@ def _rows(
 
 def _columns(function: NativeFunction, problem: Any, x: Any, out: Any, scale: float, first: int, heads: int) -> Launches:
     """The launch of a gradient summed over queries, for the slots of `heads` heads from `first` on."""
-    slots = _slots(out)
+    slots = max(1, slots_of(out))
     group = problem.num_heads // slots
     first, count = (first // group, heads // group) if group else (0, out.shape[0] * slots)
     blocks = -(-problem.key_len // BLOCK_KEYS)

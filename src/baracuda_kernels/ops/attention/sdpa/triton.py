@@ -15,7 +15,7 @@ from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
-from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
+from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
 from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, Capability, Tile
 from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
@@ -338,12 +338,6 @@ def _column_extents(problem: AttentionShapes, blocks: int, slots: int) -> tuple[
 def _sums(problem: AttentionShapes) -> At | Lent:
     """One number of every query; where there is none, any address will do."""
     return Lent(0, ElementKind.F32) if tiles.workspace_bytes(problem) else At(0, problem.element)
-
-
-def slots_of(layout: Layout) -> int:
-    """How many places a gradient has along its head axis: one where all heads share it."""
-    heads = layout.shape[1]
-    return 1 if heads > 1 and layout.stride[1] == 0 else heads
 
 
 def _steps(layout: Layout | None) -> tuple[Step, ...]:

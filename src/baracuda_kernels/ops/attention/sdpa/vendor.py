@@ -20,7 +20,7 @@ from baracuda_kernels.gpu.call import At, Call, Count
 from baracuda_kernels.gpu.launch import Queued, launcher
 from baracuda_kernels.interop.torch_views import as_torch, queued_on
 from baracuda_kernels.ops.attention.sdpa import tiles, triton
-from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
+from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
 from baracuda_kernels.ops.attention.sdpa.triton_backward import dscores_rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import softmax_rows
 
@@ -59,8 +59,8 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
             *_products(problem, layouts, (DY, False), (V, True), DSCORES, slots),
             _dscores_call(problem),
             *_products(problem, layouts, (DSCORES, False), (K, False), DQ, slots),
-            *_products(problem, layouts, (DSCORES, True), (Q, False), DK, triton.slots_of(layouts[DK])),
-            *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, triton.slots_of(layouts[DV])),
+            *_products(problem, layouts, (DSCORES, True), (Q, False), DK, slots_of(layouts[DK])),
+            *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, slots_of(layouts[DV])),
         ]
 
     return _bound(problem, steps, lambda layouts, device: triton.backward_calls(problem, layouts, triton.EXACT))
@@ -191,7 +191,7 @@ def _products(
                 _matrices(layouts[place], place, slots, member, None if together else batch, transposed)
                 for place, transposed in (left, right, (out, False))
             )
-            yield Product(a, b, c, adds=member > 0 and triton.slots_of(layouts[out]) == slots)
+            yield Product(a, b, c, adds=member > 0 and slots_of(layouts[out]) == slots)
 
 
 def _batches_join(layout: Layout) -> bool:

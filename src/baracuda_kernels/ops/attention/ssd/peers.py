@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baracuda_kernels.bench.peers import COMPILED, Call, PeerUnavailable, installed
+from baracuda_kernels.bench.peers import COMPILED, Call, compiled_when_called, installed
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
 CHUNKED = "torch.einsum, chunked"
@@ -44,28 +44,10 @@ def _contenders(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) ->
     if descriptor.seq_len % descriptor.chunk_size == 0 and 4 * steps_squared <= LARGEST_MATRIX:
         yield CHUNKED, chunked, descriptor, operands
         if operands["x"].is_cuda:
-            yield COMPILED, _compiled(chunked), descriptor, operands
+            yield COMPILED, compiled_when_called(chunked), descriptor, operands
     steps = -(-descriptor.seq_len // 16)
     first = {name: tensor[:, :steps] if name in PER_STEP else tensor for name, tensor in operands.items()}
     yield STEPWISE, stepwise, replace(descriptor, seq_len=steps), first
-
-
-def _compiled(scan: Callable[..., Any]) -> Callable[..., Any]:
-    """The scan through torch.compile, from its first call on."""
-    ready: list[Any] = []
-
-    def call(*arguments: Any) -> Any:
-        import torch
-
-        if not ready:
-            torch._dynamo.reset()
-            ready.append(torch.compile(scan, dynamic=False))
-        try:
-            return ready[0](*arguments)
-        except torch._dynamo.exc.BackendCompilerFailed as failure:
-            raise PeerUnavailable(str(failure).partition("\n")[0]) from failure
-
-    return call
 
 
 def _mamba(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Call:
