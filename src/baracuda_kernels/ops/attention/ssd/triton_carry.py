@@ -13,7 +13,7 @@ import triton.language as tl
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, decay, given, of_head
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
-from baracuda_kernels.ops.attention.ssd.triton_paths import inflow_of, outflow_of
+from baracuda_kernels.ops.attention.ssd.triton_paths import flow_of
 
 __all__ = ["adjoint_after", "pass_segments", "state_before", "walk_states"]
 
@@ -84,16 +84,10 @@ def _walk(
         tl.store(kept + record * size + place, state.to(kept.dtype.element_ty), mask=inside & enters)
         if SEGMENTED:
             tl.store(fades + record, decay(gone, ACC, PRECISE), mask=enters)
-        if BACKWARDS:
-            state, total = carry_back(
-                state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
-                row_steps[1], dt_steps[1], column_steps[1], PREPARED, CHUNK, ACC, PRECISE, PRECISION,
-            )  # fmt: skip
-        else:
-            state, total = carry(
-                state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
-                row_steps[1], dt_steps[1], column_steps[1], PREPARED, CHUNK, ACC, PRECISE, PRECISION,
-            )  # fmt: skip
+        state, total = carry(
+            state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
+            row_steps[1], dt_steps[1], column_steps[1], BACKWARDS, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+        )  # fmt: skip
         gone += total
     if SEGMENTED:
         record = pair.to(tl.int64) * segments + segment
@@ -106,28 +100,17 @@ def _walk(
 
 @triton.jit
 def carry(
-    state, x, dt, rate, b, prepared, keeps, chunk, length, x_width, b_width, x_step, dt_step, b_step,
-    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+    state, rows, dt, rate, columns, prepared, keeps, chunk, length, row_width, column_width, row_step, dt_step, column_step,
+    BACKWARDS: tl.constexpr, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The state after a chunk from the one before it, and the chunk's log-decay."""
-    weights, keep, total = inflow_of(dt, rate, prepared, keeps, chunk, length, dt_step, PREPARED, CHUNK, ACC, PRECISE)
-    inputs = block(x, x_step, chunk * CHUNK, length, x_width, CHUNK, state.shape[0])
-    keys = block(b, b_step, chunk * CHUNK, length, b_width, CHUNK, state.shape[1])
-    weighed = computed(inputs.to(ACC) * weights[:, None], inputs)
+    """The state after a chunk from the one before it, by x and b, and the chunk's log-decay; BACKWARDS, the gradient of the state before
+    it from that of the one after it, by dy and c."""
+    weights, keep, total = flow_of(dt, rate, prepared, keeps, chunk, length, dt_step, BACKWARDS, PREPARED, CHUNK, ACC, PRECISE)
+    values = block(rows, row_step, chunk * CHUNK, length, row_width, CHUNK, state.shape[0])
+    keys = block(columns, column_step, chunk * CHUNK, length, column_width, CHUNK, state.shape[1])
+    weighed = computed(values.to(ACC) * weights[:, None], values)
     return product(tl.trans(weighed), given(keys), state * keep, PRECISION), total
-
-
-@triton.jit
-def carry_back(
-    state, dy, dt, rate, c, prepared, keeps, chunk, length, dy_width, c_width, dy_step, dt_step, c_step,
-    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the state before a chunk from that of the one after it, and the chunk's log-decay."""
-    weights, keep, total = outflow_of(dt, rate, prepared, keeps, chunk, length, dt_step, PREPARED, CHUNK, ACC, PRECISE)
-    outputs = block(dy, dy_step, chunk * CHUNK, length, dy_width, CHUNK, state.shape[0])
-    queries = block(c, c_step, chunk * CHUNK, length, c_width, CHUNK, state.shape[1])
-    weighed = computed(outputs.to(ACC) * weights[:, None], outputs)
-    return product(tl.trans(weighed), given(queries), state * keep, PRECISION), total
 
 
 @triton.jit
@@ -147,7 +130,7 @@ def state_before(
         for before in range(0, chunk % SPAN):
             state, _ = carry(
                 state, x + first_row, dt, rate, b + first_col, prepared, keeps, chunk // SPAN * SPAN + before, length,
-                head_dim - first_row, state_dim - first_col, x_step, dt_step, b_step, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+                head_dim - first_row, state_dim - first_col, x_step, dt_step, b_step, False, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
             )  # fmt: skip
     return state
 
@@ -168,9 +151,9 @@ def adjoint_after(
         adjoint = adjoint.to(ACC)
         last = tl.minimum(chunk // SPAN * SPAN + SPAN, (length + CHUNK - 1) // CHUNK) - 1
         for after in range(0, last - chunk):
-            adjoint, _ = carry_back(
+            adjoint, _ = carry(
                 adjoint, dy + first_row, dt, rate, c + first_col, prepared, keeps, last - after, length,
-                head_dim - first_row, state_dim - first_col, dy_step, dt_step, c_step, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+                head_dim - first_row, state_dim - first_col, dy_step, dt_step, c_step, True, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
             )  # fmt: skip
     return adjoint
 

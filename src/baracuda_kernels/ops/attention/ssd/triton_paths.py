@@ -12,7 +12,7 @@ import triton.language as tl
 from baracuda_kernels.ops.attention.ssd.triton_chunk import decay, decays_between, load_steps, log_decays
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 
-__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "inflow_of", "lower", "outflow_of", "store_steps", "store_sum"]
+__all__ = ["crossing_paths", "decays_of", "exponent_gradients", "flow_of", "lower", "store_steps", "store_sum"]
 
 LN2 = tl.constexpr(0.6931471805599453)
 
@@ -37,34 +37,22 @@ def decays_of(
 
 
 @triton.jit
-def inflow_of(
+def flow_of(
     dt, rate, prepared, keeps, chunk, length, dt_step,
-    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+    BACKWARDS: tl.constexpr, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """What of each step's input reaches the chunk's end, what is left then of the state before it, and the log of that."""
+    """What of each step's input reaches the chunk's end, or BACKWARDS, what of the state before the chunk reaches each step; what of that
+    state is left at the end, and the log of that."""
     if PREPARED:
         place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + tl.arange(0, CHUNK)
         total = tl.load(prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + (3 * CHUNK - 1))
-        return tl.load(place + CHUNK), tl.load(keeps + chunk), total.to(tl.float64) * LN2
+        weights = tl.exp2(tl.load(place + 2 * CHUNK)) if BACKWARDS else tl.load(place + CHUNK)
+        return weights, tl.load(keeps + chunk), total.to(tl.float64) * LN2
     else:
         steps = load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK)
         sums, total = log_decays(steps, rate, length - chunk * CHUNK)
-        return decay(total - sums, ACC, PRECISE) * steps.to(ACC), decay(total, ACC, PRECISE), total
-
-
-@triton.jit
-def outflow_of(
-    dt, rate, prepared, keeps, chunk, length, dt_step,
-    PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
-):  # fmt: skip
-    """What of the state before a chunk reaches each step, what of it its end, and the log of that."""
-    if PREPARED:
-        place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + tl.arange(0, CHUNK)
-        total = tl.load(prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + (3 * CHUNK - 1))
-        return tl.exp2(tl.load(place + 2 * CHUNK)), tl.load(keeps + chunk), total.to(tl.float64) * LN2
-    else:
-        sums, total = log_decays(load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK), rate, length - chunk * CHUNK)
-        return decay(sums, ACC, PRECISE), decay(total, ACC, PRECISE), total
+        weights = decay(sums, ACC, PRECISE) if BACKWARDS else decay(total - sums, ACC, PRECISE) * steps.to(ACC)
+        return weights, decay(total, ACC, PRECISE), total
 
 
 @triton.jit
