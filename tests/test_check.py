@@ -12,6 +12,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import BrokenPromise, random_inputs, run_trial
+from baracuda_kernels.core.sku import MathPrecision
 
 from conftest import PLANS
 
@@ -20,6 +21,30 @@ from conftest import PLANS
 def test_integers_are_exact(element: str) -> None:
     (descriptor, *_) = PLANS["rope"].cases.corners(bk.ElementKind.F32)
     assert error_bound(PLANS["rope"].cases, descriptor, bk.ElementKind.of(element)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("element", "precision", "judged_as"),
+    [
+        ("f32", "f32", "f32"), ("f32", "tf32", "f16"), ("f32", "f16", "f16"), ("f32", "bf16", "bf16"), ("f64", "tf32", "f16"),
+        ("f16", "tf32", "f16"), ("f16", "bf16", "bf16"), ("bf16", "tf32", "bf16"), ("bf16", "f16", "bf16"), ("f64", "f64", "f64"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("op", ["sdpa", "sdpa_backward"])
+def test_an_output_is_judged_by_the_fewest_bits_on_its_way(op: str, element: str, precision: str, judged_as: str) -> None:
+    (descriptor, *_), kind = PLANS[op].cases.corners(bk.ElementKind.F32), bk.ElementKind.of
+    guarantee = bk.PrecisionGuarantee(MathPrecision(precision), kind("f32"), True, True, True)
+    assert error_bound(PLANS[op].cases, descriptor, kind(element), guarantee) == error_bound(
+        PLANS[op].cases, descriptor, kind(judged_as)
+    )
+    assert error_bound(PLANS[op].cases, descriptor, kind("i64"), guarantee) == 0.0
+
+
+def test_bounds_are_those_of_the_contract() -> None:
+    (forward, *_), (backward, *_) = (PLANS[op].cases.corners(bk.ElementKind.F32) for op in ("sdpa", "sdpa_backward"))
+    for element, once, in_a_chain in (("f32", 2e-6, 4e-6), ("f16", 6e-4, 1.5e-3), ("bf16", 4e-3, 1e-2)):
+        assert error_bound(PLANS["sdpa"].cases, forward, bk.ElementKind.of(element)) == once
+        assert error_bound(PLANS["sdpa_backward"].cases, backward, bk.ElementKind.of(element)) == in_a_chain
 
 
 def test_integers_that_no_float_tells_apart() -> None:

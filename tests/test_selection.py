@@ -11,6 +11,7 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.core import kernel as kernel_module
 from baracuda_kernels.core import race, wisdom
+from baracuda_kernels.core.sku import MathPrecision
 
 from conftest import PLANS
 from toy import ToyDescriptor, ToyPlan
@@ -44,6 +45,25 @@ def test_all_of_a_candidates_reasons() -> None:
     assert all(codes.values())
     for name in codes:
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(("op", "kernel"), [("sdpa", "triton.sdpa_tf32"), ("sdpa_backward", "triton.sdpa_backward_tf32")])
+def test_products_in_tf32_are_for_those_who_allow_them(op: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    problem = next(PLANS[op].cases.corners(bk.ElementKind.F32))
+    asked = bk.PlanPreference(bk.BackendKind.TRITON)
+    plan = PLANS[op].select(CPU, problem, asked)
+    (reason,) = plan.rejected[kernel]
+    assert reason.code is bk.ReasonCode.REDUCED_PRECISION and "TF32" in str(reason) and "allow_tf32" in str(reason)
+    assert plan.precision_guarantee.math_precision is MathPrecision.F32
+    with pytest.raises(bk.Unsupported) as refusal:
+        PLANS[op].force(kernel, CPU, problem, asked)
+    assert refusal.value.candidates[kernel] == (reason,)
+    for coarse in (
+        PLANS[op].select(CPU, problem, dataclasses.replace(asked, allow_tf32=True)),
+        PLANS[op].force(kernel, CPU, problem),
+    ):
+        assert coarse.sku.name == kernel and coarse.precision_guarantee.math_precision is MathPrecision.TF32
 
 
 def test_sku_says_who_it_is() -> None:
