@@ -99,26 +99,22 @@ def mark_streamed(builder, stored):
     stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
 
 
-@intrinsic
-def store(typingctx, pointer, offset, step, value):
-    """Sixteen elements side by side."""
+def _store(past_caches: bool):
+    @intrinsic
+    def store(typingctx, pointer, offset, step, value):
+        """Sixteen elements side by side."""
 
-    def codegen(context, builder, signature, args):
-        memory = memory_at(context, builder, args[0], args[1], pointer.dtype)
-        put(builder, pointer.dtype, memory, args[3], past_caches=False)
+        def codegen(context, builder, signature, args):
+            memory = memory_at(context, builder, args[0], args[1], pointer.dtype)
+            put(builder, pointer.dtype, memory, args[3], past_caches)
 
-    return types.void(pointer, types.int64, types.int64, value), codegen
+        return types.void(pointer, types.int64, types.int64, value), codegen
+
+    return store
 
 
-@intrinsic
-def stream_store(typingctx, pointer, offset, step, value):
-    """A store past the caches, for large outputs; the address must be aligned as `tasks.is_aligned` says."""
-
-    def codegen(context, builder, signature, args):
-        memory = memory_at(context, builder, args[0], args[1], pointer.dtype)
-        put(builder, pointer.dtype, memory, args[3], past_caches=True)
-
-    return types.void(pointer, types.int64, types.int64, value), codegen
+# The second is for large outputs; the address must be aligned as `tasks.is_aligned` says.
+store, stream_store = _store(past_caches=False), _store(past_caches=True)
 
 
 @intrinsic
