@@ -7,7 +7,7 @@ import triton.language as tl
 
 from baracuda_kernels.core.kernel import is_interpreted
 
-__all__ = ["product"]
+__all__ = ["product", "rounded_to_tf32"]
 
 INTERPRETED = tl.constexpr(is_interpreted())
 
@@ -18,3 +18,12 @@ def product(a, b, total, PRECISION: tl.constexpr):
     if INTERPRETED and a.dtype.primitive_bitwidth == 16:
         a, b = a.to(tl.float32), b.to(tl.float32)  # the interpreter's own products of bf16 are wrong
     return tl.dot(a, b, total, input_precision=PRECISION, out_dtype=total.dtype)
+
+
+@triton.jit
+def rounded_to_tf32(values):
+    """To the nearest f32 that TF32 has too: the matrix units cut off what it has not. The interpreter's take f32 as it is."""
+    if INTERPRETED:
+        return values
+    else:
+        return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,r", [values], dtype=tl.float32, is_pure=True, pack=1)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.gpu import products
 
 __all__ = ["inside", "of_rows", "places", "product", "put", "tile"]
-
-INTERPRETED = tl.constexpr(is_interpreted())
 
 
 @triton.jit
@@ -48,14 +45,9 @@ def put(start, values, first, rows, cols, step, WHOLE: tl.constexpr):
 @triton.jit
 def product(a, b, total, PRECISION: tl.constexpr):
     """total + a @ b. The matrix units cut f32 off where they take it as TF32: rounded before, it loses half as much."""
-    if PRECISION == "tf32" and a.dtype == tl.float32 and not INTERPRETED:
-        a, b = _rounded(a), _rounded(b)
+    if PRECISION == "tf32" and a.dtype == tl.float32:
+        a, b = products.rounded_to_tf32(a), products.rounded_to_tf32(b)
     return products.product(a, b, total, PRECISION)
-
-
-@triton.jit
-def _rounded(x):
-    return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.maths import exp
+from baracuda_kernels.gpu.products import rounded_to_tf32
 
 __all__ = [
     "block",
@@ -147,11 +148,3 @@ def computed(values, beside):
         return rounded_to_tf32(values)
     else:
         return values
-
-
-@triton.jit
-def rounded_to_tf32(values):
-    """To the nearest that TF32 has: the matrix units cut off what it has not."""
-    bits = values.to(tl.int32, bitcast=True)
-    bits = (bits + 0xFFF + ((bits >> 13) & 1)) & -0x2000
-    return tl.where(tl.abs(values) < float("inf"), bits.to(tl.float32, bitcast=True), values)  # a NaN might be carried away
