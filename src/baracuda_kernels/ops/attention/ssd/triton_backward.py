@@ -22,7 +22,7 @@ import triton.language as tl
 from baracuda_kernels.gpu.indexing import offset
 from baracuda_kernels.gpu.maths import rounded_product
 from baracuda_kernels.gpu.products import product
-from baracuda_kernels.ops.attention.ssd.triton_carry import adjoint_after, state_before
+from baracuda_kernels.ops.attention.ssd.triton_carry import state_at
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import (
@@ -81,17 +81,17 @@ def gradients_of_heads(
             source, read = tl.zeros((CHUNK, ROWS), ACC), tl.zeros((CHUNK, ROWS), ACC)
             for col_number in range(COL_BLOCKS):
                 col = col_number * COLS
-                adjoint = adjoint_after(
+                adjoint = state_at(
                     kept_back, ends_back, fades_back, pair, chunk, dy, dt, rate, c, prepared, keeps, length, row, col, head_dim, state_dim,
                     spans, segments, segment_chunks, dy_steps[1], dt_steps[1], c_steps[1],
-                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    True, ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 keys = block(b + col, b_steps[1], first, length, state_dim - col, CHUNK, COLS)
                 source = product(given(keys), tl.trans(computed(adjoint, keys)), source, PRECISION)
-                state = state_before(
+                state = state_at(
                     kept, ends, fades, pair, chunk, x, dt, rate, b, prepared, keeps, length, row, col, head_dim, state_dim,
                     spans, segments, segment_chunks, x_steps[1], dt_steps[1], b_steps[1],
-                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    False, ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 across += tl.sum(rounded_product(state.to(ACC), adjoint.to(ACC)), 1)
                 queries = block(c + col, c_steps[1], first, length, state_dim - col, CHUNK, COLS)
@@ -227,17 +227,17 @@ def _of_group(
             outputs = block(dy_head + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
             pairs = product(outputs, tl.trans(inputs), pairs, PRECISION)
             if BACKWARDS:
-                state = adjoint_after(
+                state = state_at(
                     kept, ends, fades, pair - first_pair, chunk, dy_head, dt_head, rate, c, parts, keep, length, row, first_col, head_dim, state_dim,
                     spans, segments, segment_chunks, dy_steps[1], dt_steps[1], c_steps[1],
-                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    True, ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 weighed = inputs.to(ACC) * (to_end * lengths)[:, None]
             else:
-                state = state_before(
+                state = state_at(
                     kept, ends, fades, pair - first_pair, chunk, x_head, dt_head, rate, b, parts, keep, length, row, first_col, head_dim, state_dim,
                     spans, segments, segment_chunks, x_steps[1], dt_steps[1], b_steps[1],
-                    ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
+                    False, ROWS, COLS, PREPARED, SEGMENTED, CHUNK, SPAN, ACC, PRECISE, PRECISION,
                 )  # fmt: skip
                 weighed = outputs.to(ACC) * since[:, None]
             total = product(computed(weighed, inputs), computed(state, inputs), total, PRECISION)

@@ -15,7 +15,7 @@ from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, dec
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import flow_of
 
-__all__ = ["adjoint_after", "pass_segments", "state_before", "walk_states"]
+__all__ = ["pass_segments", "state_at", "walk_states"]
 
 
 @triton.jit
@@ -114,48 +114,28 @@ def carry(
 
 
 @triton.jit
-def state_before(
-    kept, ends, fades, pair, chunk, x, dt, rate, b, prepared, keeps, length, first_row, first_col, head_dim, state_dim,
-    spans, segments, segment_chunks, x_step, dt_step, b_step,
-    ROWS: tl.constexpr, COLS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
-    SPAN: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+def state_at(
+    kept, ends, fades, pair, chunk, rows, dt, rate, columns, prepared, keeps, length, first_row, first_col, head_dim, state_dim,
+    spans, segments, segment_chunks, row_step, dt_step, column_step,
+    BACKWARDS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr,
+    CHUNK: tl.constexpr, SPAN: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A block of the state before a chunk, from what a walk has kept."""
+    """A block of the state before a chunk, or BACKWARDS, of the gradient of the state after it, from what a walk has kept."""
     state = _kept(
         kept, ends, fades, pair.to(tl.int64) * spans + chunk // SPAN, pair.to(tl.int64) * segments + chunk // segment_chunks,
         first_row, first_col, head_dim, state_dim, ROWS, COLS, SEGMENTED,
     )  # fmt: skip
     if SPAN > 1:
         state = state.to(ACC)
-        for before in range(0, chunk % SPAN):
+        first = chunk // SPAN * SPAN
+        last = tl.minimum(first + SPAN, (length + CHUNK - 1) // CHUNK) - 1
+        for passed in range(0, last - chunk if BACKWARDS else chunk % SPAN):
             state, _ = carry(
-                state, x + first_row, dt, rate, b + first_col, prepared, keeps, chunk // SPAN * SPAN + before, length,
-                head_dim - first_row, state_dim - first_col, x_step, dt_step, b_step, False, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+                state, rows + first_row, dt, rate, columns + first_col, prepared, keeps, last - passed if BACKWARDS else first + passed,
+                length, head_dim - first_row, state_dim - first_col, row_step, dt_step, column_step,
+                BACKWARDS, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
             )  # fmt: skip
     return state
-
-
-@triton.jit
-def adjoint_after(
-    kept, ends, fades, pair, chunk, dy, dt, rate, c, prepared, keeps, length, first_row, first_col, head_dim, state_dim,
-    spans, segments, segment_chunks, dy_step, dt_step, c_step,
-    ROWS: tl.constexpr, COLS: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
-    SPAN: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """A block of the gradient of the state after a chunk, from what a walk has kept."""
-    adjoint = _kept(
-        kept, ends, fades, pair.to(tl.int64) * spans + chunk // SPAN, pair.to(tl.int64) * segments + chunk // segment_chunks,
-        first_row, first_col, head_dim, state_dim, ROWS, COLS, SEGMENTED,
-    )  # fmt: skip
-    if SPAN > 1:
-        adjoint = adjoint.to(ACC)
-        last = tl.minimum(chunk // SPAN * SPAN + SPAN, (length + CHUNK - 1) // CHUNK) - 1
-        for after in range(0, last - chunk):
-            adjoint, _ = carry(
-                adjoint, dy + first_row, dt, rate, c + first_col, prepared, keeps, last - after, length,
-                head_dim - first_row, state_dim - first_col, dy_step, dt_step, c_step, True, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
-            )  # fmt: skip
-    return adjoint
 
 
 @triton.jit
