@@ -62,8 +62,8 @@ def forward_calls(
 ) -> list[Call]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
     chosen = tile or tiles.forward_tile(problem, precision == EXACT)
-    mending = [] if _mends(problem, precision, capability) else [mend_call(problem, layouts)]
-    return [_in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision), *mending]
+    attending = _in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision)
+    return [attending, *mend_calls(problem, layouts)]
 
 
 def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, capability: Capability, tile: Tile) -> Call:
@@ -90,15 +90,9 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, cap
             "ONCE": problem.key_len <= tile.keys,
             "WHOLE": _whole(problem, precision, tile, inner, width),
             "BY_THREAD": _in_registers(capability),
-            "MENDS": _mends(problem, precision, capability),
         },
         tile.warps,
     )
-
-
-def _mends(problem: SdpaDescriptor, precision: str, capability: Capability) -> bool:
-    """Whether programs see to their own rows: they must have all weights of them, and sums where Triton can look at them as they are."""
-    return _Features(problem.d_v, precision).parts == 1 and _in_registers(capability)
 
 
 def _in_registers(capability: Capability) -> bool:
@@ -232,13 +226,15 @@ def _columns_call(
     )
 
 
-def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
-    """What hidden values have spoiled is summed again."""
+def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
+    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got half again as slow."""
     _, _, v, mask, y, _ = layouts
+    if mask is None and not problem.is_causal:
+        return []  # nothing is hidden
     width = _Features(problem.d_v, TF32)
     blocks = -(-problem.query_len // tiles.MENDED)
     hiding = score_constants(problem, mask)
-    return Call(
+    call = Call(
         mend_rows,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
@@ -253,6 +249,7 @@ def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
         | {"ACC": sums_type(problem), "QUERIES": tiles.MENDED, "OUT": width.block, "OUTS": width.parts},
         registers=tiles.MOST_REGISTERS,
     )
+    return [call]
 
 
 # --- what the calls share ------------------------------------------------------------------------------------------------------------
