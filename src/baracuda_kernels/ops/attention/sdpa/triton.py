@@ -16,7 +16,7 @@ from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor
-from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, Capability, Tile
+from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, BackwardTile, Capability, Tile
 from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
 
@@ -27,18 +27,19 @@ FAR = 1 << 23  # rows so many elements apart may be more than 2^31 from each oth
 Layouts = Sequence[Layout | None]
 
 
-def forward(problem: SdpaDescriptor, device: Device) -> Bind:
+def forward(problem: SdpaDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of q, k, v, mask, y, attn) -> launch."""
-    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, capability=capability_of(device)))
+    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, tile, capability_of(device)))
 
 
 def forward_exact(problem: SdpaDescriptor, device: Device) -> Bind:
     return _bound(device, lambda layouts: forward_calls(problem, layouts, EXACT, capability=capability_of(device)))
 
 
-def backward(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
+def backward(problem: SdpaBackwardDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of q, k, v, attn, dy, dscores_ws, dq, dk, dv) -> launch."""
-    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, capability=capability_of(device)))
+    rows, columns = tile or (None, None)
+    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, rows, columns, capability=capability_of(device)))
 
 
 def backward_exact(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
