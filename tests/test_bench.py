@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import math
@@ -100,6 +101,16 @@ def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Pla
     assert row.times_faster_than(GIVEN) == row.times[GIVEN].median / row.ours.median
     assert row.flops == plan.cases.flops(descriptor)
     assert not row.wrong and row.errors[0].is_right
+
+
+def test_what_a_race_chooses_is_timed_beside_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "baracuda_kernels.core.race.measure", lambda plans, stream: dict.fromkeys(plans, 1.0) | {"aten.softmax": 0.5}
+    )
+    monkeypatch.setattr("baracuda_kernels.core.wisdom.measured", bk.Wisdom())
+    row = measure("softmax", bk.SoftmaxPlan, SMALL, dataclasses.replace(QUICK, measured=True))
+    assert row.kernel == "numba.softmax" and engine.MEASURED in row.times and not row.wrong
+    assert f"{engine.MEASURED}: aten.softmax" in row.notes
 
 
 def test_a_wrong_kernel_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,17 @@ def test_measure_runs_for_real(op: str, monkeypatch: Any) -> None:
     assert plan.sku.name not in plan.rejected
 
 
+def test_a_tile_that_does_not_fit_is_left_out_of_the_race(monkeypatch: Any) -> None:
+    monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.005)
+    monkeypatch.setattr(wisdom, "measured", wisdom.Wisdom())
+    own = bk.SoftmaxPlan.kernels[0]  # whose entry takes no tile at all
+    monkeypatch.setattr(bk.SoftmaxPlan, "kernels", (dataclasses.replace(own, other_tiles=lambda _: ["odd"]),))
+    plan = bk.SoftmaxPlan.select(CPU, _softmax(), bk.PlanPreference(effort="MEASURE"))
+    assert plan.tile is None
+    (reason,) = plan.rejected["numba.softmax odd"]
+    assert reason.code is bk.ReasonCode.CANNOT_MEASURE
+
+
 def test_measure_without_memory(monkeypatch: Any) -> None:
     monkeypatch.setattr(race, "_random_operand", lambda *_: (_ for _ in ()).throw(MemoryError))
     with pytest.raises(bk.Unsupported, match="could not be timed here"):

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--picture", type=Path, help="a roofline of the run, as SVG")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
+    parser.add_argument("--measured", action="store_true", help="time what effort=MEASURE chooses too")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
     parser.add_argument(
         "--device", choices=[kind.value for kind in DeviceKind], default="cpu", help="where to measure (default cpu)"
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if absent := device.reasons_absent():
         report.console(stderr=True).print(str(absent[0]), markup=False)
         return 2
-    settings = Settings(options.rounds or (3 if options.quick else 9), device, frozenset(without))
+    settings = Settings(options.rounds or (3 if options.quick else 9), device, frozenset(without), measured=options.measured)
     console = report.console()
 
     ops = options.ops or list(plans)

@@ -16,7 +16,9 @@ from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
+from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.workspace import Workspace
@@ -27,6 +29,7 @@ CPU = Device.cpu()
 COPIES = ("torch copy_", "numpy copyto")
 PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
 FLOORS = (*COPIES, PRODUCT)
+MEASURED = "measured choice"  # what a race chooses
 ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 
 
@@ -36,6 +39,7 @@ class Settings:
     device: Device = CPU
     without: frozenset[str] = frozenset()  # names of peers to leave out
     other_kernels: bool = True
+    measured: bool = False  # whether what a race chooses is timed too
 
 
 @dataclass
@@ -137,8 +141,11 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     expected = problem.expected()
 
     ours: dict[str, Callable[[], object]] = {}
-    for selected in [chosen, *(_other_kernels(chosen) if settings.other_kernels else ())]:
-        name = selected.kernel.name
+    plans = {selected.kernel.name: selected for selected in [chosen, *(_other_kernels(chosen) if settings.other_kernels else ())]}
+    if settings.measured:
+        plans[MEASURED] = plan.select(Stream.on(settings.device), descriptor, PlanPreference(effort=Effort.MEASURE))
+        row.notes.append(f"{MEASURED}: {Candidate(plans[MEASURED].kernel, plans[MEASURED].tile).name}")
+    for name, selected in plans.items():
         try:
             ours[name], comparisons = _run_and_compare(selected, problem, expected)
         except KernelInternal as failure:

@@ -1,6 +1,6 @@
 """Every configuration of every Triton kernel, compiled without a GPU: what it uses, and whether that fits the device.
 
-    python -m baracuda_kernels.check.aot [KERNEL ...] [--arch sm_90]
+    python -m baracuda_kernels.check.aot [KERNEL ...] [--arch sm_90] [--others]
 
 One line of JSON per configuration; the exit status says whether all of them fit.
 """
@@ -65,13 +65,20 @@ def triton_kernels() -> Iterator[tuple[type[Plan[Any, Any]], Kernel]]:
                 yield plan, kernel
 
 
-def configurations(plan: type[Plan[Any, Any]], kernel: Kernel, profile: CudaProfile) -> Iterator[tuple[Call, bool]]:
-    """The calls of the problems that reach every tile, in the forms that ordinary operands lead to; each code once."""
+def configurations(
+    plan: type[Plan[Any, Any]], kernel: Kernel, profile: CudaProfile, others: bool = False
+) -> Iterator[tuple[Call, bool]]:
+    """The calls of the problems that reach every tile, in the forms that ordinary operands lead to; each code once.
+
+    With `others`, the tiles that only a race can choose, instead of those of the rules.
+    """
     seen = set()
+    package = plan.__module__.rpartition(".")[0]
     for element in kernel.elements:
         for descriptor in plan.cases.tiles(element):
-            bind = kernel.prepare(plan.__module__.rpartition(".")[0], descriptor, _Absent(profile))
-            for layouts in _layouts(plan, descriptor):
+            tiles = kernel.other_tiles(descriptor) if others else (None,)
+            binds = [kernel.prepare(package, descriptor, _Absent(profile), tile) for tile in tiles]
+            for bind, layouts in itertools.product(binds, _layouts(plan, descriptor)):
                 for call in bind(layouts).calls:  # type: ignore[attr-defined]
                     for vectors, form in call.forms().items():
                         key = (
@@ -139,6 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.check.aot", description=__doc__)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="such as triton.softmax; by default all")
     parser.add_argument("--arch", action="append", choices=list(PROFILES), help="by default all")
+    parser.add_argument("--others", action="store_true", help="the tiles that only a race can choose")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th configuration, for a quick look")
     chosen = parser.parse_args(arguments)
     fits = True
@@ -146,7 +154,8 @@ def main(arguments: list[str] | None = None) -> int:
         for plan, kernel in triton_kernels():
             if chosen.kernels and kernel.name not in chosen.kernels:
                 continue
-            for call, vectors in itertools.islice(configurations(plan, kernel, PROFILES[arch]), 0, None, chosen.every):
+            every = configurations(plan, kernel, PROFILES[arch], chosen.others)
+            for call, vectors in itertools.islice(every, 0, None, chosen.every):
                 used = usage(kernel, call, arch, vectors)
                 complaints = list(used.complaints(kernel.shared_bytes))
                 fits = fits and not complaints

@@ -106,12 +106,12 @@ class Plan(Generic[D, A]):
             raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, refused)
         choices = candidates(able, descriptor, preference)
         if preference.effort is Effort.MEASURE:
-            plans = {choice: cls._prepared(choice, stream, descriptor, preference) for choice in choices}
+            plans, unfit = cls._all_prepared(choices, stream, descriptor, preference)
             seconds = race.times(cls, plans, stream)
-            chosen = race.fastest(choices, seconds)
+            chosen = race.fastest(list(plans), seconds)
             plan = plans[chosen]
         else:
-            seconds = race.loaded_times(cls, descriptor, stream.device)
+            seconds, unfit = race.loaded_times(cls, descriptor, stream.device), {}
             chosen = race.fastest(choices, seconds)
             plan = cls._prepared(chosen, stream, descriptor, preference)
         plan.seconds = seconds.get(chosen.name)
@@ -121,6 +121,7 @@ class Plan(Generic[D, A]):
             for choice in choices
             if choice is not chosen and (choice.tile is None or choice.name in seconds)
         }
+        rejected |= unfit
         plan.rejected = MappingProxyType(rejected)
         for watching in recording.active:
             watching.note_selection(plan)
@@ -140,6 +141,22 @@ class Plan(Generic[D, A]):
         ]
         if reasons:
             raise rejection(f"{cls.__name__}.select", reasons)
+
+    @classmethod
+    def _all_prepared(
+        cls, choices: Iterable[Candidate], stream: Stream, descriptor: D, preference: PlanPreference
+    ) -> tuple[dict[Candidate, Self], dict[str, tuple[Reason, ...]]]:
+        """For a race; a tile that is no kernel's own rule's may not fit this device, and is left out then."""
+        plans: dict[Candidate, Self] = {}
+        unfit: dict[str, tuple[Reason, ...]] = {}
+        for choice in choices:
+            try:
+                plans[choice] = cls._prepared(choice, stream, descriptor, preference)
+            except (KernelInternal, Unsupported) as cause:
+                if choice.tile is None:
+                    raise
+                unfit[choice.name] = (Reason(ReasonCode.CANNOT_MEASURE, choice.name, str(cause), "a tile that fits this device"),)
+        return plans, unfit
 
     @classmethod
     def _prepared(cls, choice: Candidate, stream: Stream, descriptor: D, preference: PlanPreference) -> Self:

@@ -18,6 +18,7 @@ from baracuda_kernels.ops.attention.kind import AttentionKind
 from baracuda_kernels.ops.attention.rope import reference
 from baracuda_kernels.ops.attention.rope.cases import RopeCases
 from baracuda_kernels.ops.attention.rope.descriptor import RopeBackwardDescriptor, RopeDescriptor
+from baracuda_kernels.ops.attention.rope.tiles import other_tiles
 
 __all__ = ["RopeArgs", "RopeBackwardArgs", "RopeBackwardPlan", "RopePlan"]
 
@@ -39,7 +40,14 @@ class RopePlan(Plan[RopeDescriptor, RopeArgs]):
     cases = RopeCases(RopeDescriptor)
     kernels = (
         Kernel("numba.rope", BackendKind.NUMBA, "numba:forward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
-        Kernel("triton.rope", BackendKind.TRITON, "triton:forward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+        Kernel(
+            "triton.rope",
+            BackendKind.TRITON,
+            "triton:forward",
+            exact_order,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+            other_tiles=other_tiles,
+        ),
     )
 
 
@@ -57,5 +65,12 @@ class RopeBackwardPlan(Plan[RopeBackwardDescriptor, RopeBackwardArgs]):
     cases = RopeCases(RopeBackwardDescriptor)
     kernels = (
         Kernel("numba.rope_backward", BackendKind.NUMBA, "numba:backward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
-        Kernel("triton.rope_backward", BackendKind.TRITON, "triton:backward", exact_order, layout=LayoutSku.UNIT_LAST_AXIS),
+        Kernel(
+            "triton.rope_backward",
+            BackendKind.TRITON,
+            "triton:backward",
+            exact_order,
+            layout=LayoutSku.UNIT_LAST_AXIS,
+            other_tiles=other_tiles,
+        ),
     )

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.tiles import power_of_two
+from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 
-__all__ = ["Tile", "tile_for"]
+__all__ = ["Tile", "other_tiles", "tile_for"]
 
 WARPS = 4
 LOAD_BYTES = WARPS * 32 * 16  # one vector for each thread
@@ -51,3 +52,15 @@ def tile_for(element: ElementKind, interleaved: bool, heads: int, positions: int
     groups = -(-turns // (together * most))
     steps = -(-turns // (together * groups))  # as even as can be
     return Tile(deep, high, wide, together, steps, max(1, min(WARPS, WARPS * deep * high * wide // room)))
+
+
+def other_tiles(problem: RopeDescriptor) -> list[Tile]:
+    """Neighbours of the rule's tile where all heads share their positions: other warps, other numbers of heads to a table."""
+    batch, heads, length, _ = problem.input_shape
+    if 0 in problem.input_shape:
+        return []
+    tile = tile_for(problem.element, problem.style is RopeStyle.INTERLEAVED, batch * heads, length, problem.rotated // 2)
+    changed = [tile._replace(warps=2 * tile.warps), tile._replace(steps=2 * tile.steps)]
+    if tile.steps > 1:
+        changed.append(tile._replace(steps=tile.steps // 2))
+    return changed

@@ -109,19 +109,19 @@ def _turned(a, b, cos, sin, ACC: tl.constexpr):
 # --- launching ---------------------------------------------------------------------------------------------------------------
 
 
-def forward(problem: RopeDescriptor, device: Device) -> Bind:
+def forward(problem: RopeDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, positions, y) -> launch."""
-    return _kernel("forward", problem, device)
+    return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: RopeDescriptor, device: Device) -> Bind:
+def backward(problem: RopeDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, positions, dx) -> launch."""
-    return _kernel("backward", problem, device)
+    return _kernel("backward", problem, device, tile)
 
 
-def _kernel(direction: str, problem: RopeDescriptor, device: Device) -> Bind:
+def _kernel(direction: str, problem: RopeDescriptor, device: Device, tile: Tile | None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *calls(direction, problem, [layout and layout.stride for layout in layouts]))
+        return launcher(device, *calls(direction, problem, [layout and layout.stride for layout in layouts], tile))
 
     return bind
 

@@ -23,7 +23,7 @@ from baracuda_kernels.ops.attention.kind import AttentionKind
 from baracuda_kernels.ops.attention.sdpa import reference
 from baracuda_kernels.ops.attention.sdpa.cases import SdpaBackwardCases, SdpaCases
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
-from baracuda_kernels.ops.attention.sdpa.tiles import SHARED_BYTES, workspace_bytes
+from baracuda_kernels.ops.attention.sdpa.tiles import SHARED_BYTES, other_backward_tiles, other_forward_tiles, workspace_bytes
 
 __all__ = ["SdpaArgs", "SdpaBackwardArgs", "SdpaBackwardPlan", "SdpaPlan"]
 
@@ -56,7 +56,15 @@ class SdpaPlan(Plan[SdpaDescriptor, SdpaArgs]):
     cases = SdpaCases()
     kernels = (
         Kernel("numba.sdpa", BackendKind.NUMBA, "numba:forward", exact_order),
-        Kernel("triton.sdpa", BackendKind.TRITON, "triton:forward", matrix_units, HALVES, shared_bytes=SHARED_BYTES),
+        Kernel(
+            "triton.sdpa",
+            BackendKind.TRITON,
+            "triton:forward",
+            matrix_units,
+            HALVES,
+            shared_bytes=SHARED_BYTES,
+            other_tiles=other_forward_tiles,
+        ),
         Kernel("triton.sdpa_tf32", BackendKind.TRITON, "triton:forward", tf32_units, (ElementKind.F32,), shared_bytes=SHARED_BYTES),
         Kernel("aten.sdpa_cuda", BackendKind.ATEN, "vendor:forward", cublas_order, WIDER, on=DeviceKind.CUDA),
         Kernel("triton.sdpa_exact", BackendKind.TRITON, "triton:forward_exact", exact_order, WIDER),
@@ -91,6 +99,7 @@ class SdpaBackwardPlan(Plan[SdpaBackwardDescriptor, SdpaBackwardArgs]):
             HALVES,
             workspace=workspace_bytes,
             shared_bytes=SHARED_BYTES,
+            other_tiles=other_backward_tiles,
         ),
         Kernel(
             "triton.sdpa_backward_tf32",

@@ -11,7 +11,18 @@ from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes
 
-__all__ = ["Tile", "columns_again_tile", "columns_tile", "forward_tile", "row_block", "rows_tile", "workspace_bytes"]
+__all__ = [
+    "BackwardTile",
+    "Tile",
+    "columns_again_tile",
+    "columns_tile",
+    "forward_tile",
+    "other_backward_tiles",
+    "other_forward_tiles",
+    "row_block",
+    "rows_tile",
+    "workspace_bytes",
+]
 
 SHARED_BYTES = 163 * 1024  # the most that a block uses: blocks read ahead
 NARROWEST = 16  # features of the smallest product
@@ -35,6 +46,13 @@ class Tile(NamedTuple):
     warps: int
     stages: int
     sum_stages: int = 1  # where sums of the gradient are taken first, for those
+
+
+class BackwardTile(NamedTuple):
+    """Of the rows, which have the sums, and of the columns, which need them."""
+
+    rows: Tile
+    columns: Tile
 
 
 EXACT = Tile(32, 32, 8, 1)
@@ -101,3 +119,16 @@ def row_warps(block: int) -> int:
 def workspace_bytes(problem: AttentionShapes) -> int:
     """Room for one sum of every query, in a vector of its own."""
     return problem.batch_size * problem.num_heads * problem.query_len * VECTOR_BYTES
+
+
+def other_forward_tiles(problem: AttentionShapes) -> list[Tile]:
+    """Of halves: fewer queries for fewer warps, and fewer blocks read ahead."""
+    tile = forward_tile(problem, exact=False)
+    return [tile._replace(queries=tile.queries // 2, warps=tile.warps // 2), tile._replace(stages=tile.stages - 1)]
+
+
+def other_backward_tiles(problem: AttentionShapes) -> list[BackwardTile]:
+    """Of halves; which columns the rule has depends on the layouts, so the others go with either."""
+    rows, columns = rows_tile(problem, exact=False), columns_again_tile(problem)
+    fewer = rows._replace(stages=rows.stages - 1, sum_stages=rows.sum_stages - 1)
+    return [BackwardTile(fewer, columns), BackwardTile(rows, columns._replace(stages=columns.stages - 1))]

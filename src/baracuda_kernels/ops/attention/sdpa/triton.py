@@ -16,7 +16,7 @@ from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
-from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, Capability, Tile
+from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, BackwardTile, Capability, Tile
 from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
 
@@ -27,18 +27,19 @@ FAR = 1 << 23  # rows so many elements apart may be more than 2^31 from each oth
 Layouts = Sequence[Layout | None]
 
 
-def forward(problem: SdpaDescriptor, device: Device) -> Bind:
+def forward(problem: SdpaDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of q, k, v, mask, y, attn) -> launch."""
-    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, capability=capability_of(device)))
+    return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, tile, capability_of(device)))
 
 
 def forward_exact(problem: SdpaDescriptor, device: Device) -> Bind:
     return _bound(device, lambda layouts: forward_calls(problem, layouts, EXACT, capability=capability_of(device)))
 
 
-def backward(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
+def backward(problem: SdpaBackwardDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of q, k, v, attn, dy, dscores_ws, dq, dk, dv) -> launch."""
-    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, capability=capability_of(device)))
+    rows, columns = tile or (None, None)
+    return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, rows, columns, capability=capability_of(device)))
 
 
 def backward_exact(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
@@ -62,8 +63,8 @@ def forward_calls(
 ) -> list[Call]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
     chosen = tile or tiles.forward_tile(problem, precision == EXACT)
-    mending = [] if _mends(problem, precision, capability) else [mend_call(problem, layouts)]
-    return [_in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision), *mending]
+    attending = _in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision)
+    return [attending, *mend_calls(problem, layouts)]
 
 
 def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, capability: Capability, tile: Tile) -> Call:
@@ -90,15 +91,9 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, cap
             "ONCE": problem.key_len <= tile.keys,
             "WHOLE": _whole(problem, precision, tile, inner, width),
             "BY_THREAD": _in_registers(capability),
-            "MENDS": _mends(problem, precision, capability),
         },
         tile.warps,
     )
-
-
-def _mends(problem: SdpaDescriptor, precision: str, capability: Capability) -> bool:
-    """Whether programs see to their own rows: they must have all weights of them, and sums where Triton can look at them as they are."""
-    return _Features(problem.d_v, precision).parts == 1 and _in_registers(capability)
 
 
 def _in_registers(capability: Capability) -> bool:
@@ -232,13 +227,15 @@ def _columns_call(
     )
 
 
-def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
-    """What hidden values have spoiled is summed again."""
+def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
+    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got half again as slow."""
     _, _, v, mask, y, _ = layouts
+    if mask is None and not problem.is_causal:
+        return []  # nothing is hidden
     width = _Features(problem.d_v, TF32)
     blocks = -(-problem.query_len // tiles.MENDED)
     hiding = score_constants(problem, mask)
-    return Call(
+    call = Call(
         mend_rows,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
@@ -253,6 +250,7 @@ def mend_call(problem: SdpaDescriptor, layouts: Layouts) -> Call:
         | {"ACC": sums_type(problem), "QUERIES": tiles.MENDED, "OUT": width.block, "OUTS": width.parts},
         registers=tiles.MOST_REGISTERS,
     )
+    return [call]
 
 
 # --- what the calls share ------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def attend(
     SCALE: tl.constexpr, POWERS: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, MASK_CONTIGUOUS: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, CHUNK: tl.constexpr,
     CHUNKS: tl.constexpr, OUT: tl.constexpr, OUTS: tl.constexpr, ONCE: tl.constexpr, WHOLE: tl.constexpr, STAGES: tl.constexpr,
-    BY_THREAD: tl.constexpr, MENDS: tl.constexpr,
+    BY_THREAD: tl.constexpr,
 ):  # fmt: skip
     """y and attn for a block of queries of one head, y in `OUTS` parts. POWERS: scores are exponents of two, not of e.
 
@@ -86,10 +86,6 @@ def attend(
             for start in range(tl.cdiv(stop, KEYS) * KEYS, keys, KEYS):
                 put(attn + start, tl.zeros((QUERIES, KEYS), attn.dtype.element_ty), first, queries, written - start, keys, WHOLE)
     put(y, out, first, queries, d_v - part * OUT, y_steps[2], WHOLE)
-    if MENDS and _any(_spoiled(out)):  # the weights are all this program's own; otherwise another launch mends
-        tl.debug_barrier()
-        _mend(y, attn, v, mask, first, queries, keys, d_v, y_steps[2], v_steps[2], mask_steps, CAUSAL, MASKED, MASK_CONTIGUOUS, ACC,
-              QUERIES, OUT)  # fmt: skip
 
 
 @triton.jit

@@ -39,7 +39,7 @@ def forward(problem: SdpaDescriptor) -> Bind:
             *_products(problem, layouts, (Q, False), (K, True), ATTN, slots),
             _softmax_call(problem, layouts),
             *_products(problem, layouts, (ATTN, False), (V, False), Y, slots),
-            triton.mend_call(problem, layouts),
+            *triton.mend_calls(problem, layouts),
         ]
 
     return _bound(

@@ -39,11 +39,11 @@ WALK_SCATTERED, HEAD_SCATTERED, GROUP_SCATTERED = (32, 64), (16, 32), (32, 64)  
 X, DT, A, B, C, DY, INITIAL, D_FINAL, DX, D_B, D_C, D_DT, D_A, D_INITIAL = range(14)
 
 
-def backward(problem: SsdChunkScanDescriptor, device: Device) -> Bind:
+def backward(problem: SsdChunkScanDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of the backward's args) -> launch."""
 
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *backward_calls(problem, layouts))
+        return launcher(device, *backward_calls(problem, layouts, tile))
 
     return bind
 

@@ -75,6 +75,7 @@ class SsdChunkScanPlan(Plan[SsdChunkScanDescriptor, SsdChunkScanArgs]):
             workspace=tiles.workspace_bytes,
             layout=LayoutSku.UNIT_LAST_AXIS,
             shared_bytes=tiles.SHARED_BYTES,
+            other_tiles=tiles.other_forward_tiles,
         ),
         Kernel(
             "triton.ssd_chunk_scan_walk",
@@ -130,5 +131,6 @@ class SsdChunkScanBackwardPlan(Plan[SsdChunkScanBackwardDescriptor, SsdChunkScan
             workspace=tiles_backward.backward_bytes,
             layout=LayoutSku.UNIT_LAST_AXIS,
             shared_bytes=tiles_backward.BACKWARD_SHARED_BYTES,
+            other_tiles=tiles_backward.other_tiles,
         ),
     )

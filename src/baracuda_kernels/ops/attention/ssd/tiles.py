@@ -10,7 +10,7 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
-__all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_choice", "forward_tile", "room", "workspace_bytes"]
+__all__ = ["IN_ONE_PIECE", "Cut", "Tile", "forward_choice", "forward_tile", "other_forward_tiles", "room", "workspace_bytes"]
 
 SHARED_BYTES = 96 * 1024  # the most that a block uses
 MULTIPROCESSORS = 132  # of an H200
@@ -146,3 +146,10 @@ def room(problem: SsdChunkScanDescriptor, tile: Tile, cut: Cut) -> Room:
 
 def workspace_bytes(problem: SsdChunkScanDescriptor) -> int:
     return room(problem, *forward_choice(problem)).end
+
+
+def other_forward_tiles(problem: SsdChunkScanDescriptor) -> list[Tile]:
+    """More and fewer warps and chunks read ahead; sequences are cut as with the rule's tile, and the workspace is the same."""
+    tile, _ = forward_choice(problem)
+    changed = [tile._replace(warps=2 * tile.warps)] if tile.warps < 8 else [tile._replace(warps=tile.warps // 2)]
+    return [*changed, tile._replace(stages=tile.stages - 1)] if tile.stages > 1 else changed

@@ -14,7 +14,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
 
-__all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "cut"]
+__all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "cut", "other_tiles"]
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
@@ -193,3 +193,12 @@ def regions(problem: SsdChunkScanDescriptor, tile: BackwardTile, cut: Cut) -> di
 def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
     tile = backward_tile(problem)
     return regions(problem, tile, cut(problem, tile))["end"]
+
+
+def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
+    """Of halves: fewer chunks read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
+    tile = backward_tile(problem)
+    if problem.element.size > 2:
+        return []
+    walk, head = tile.walk._replace(stages=1), tile.head._replace(warps=8, registers=MOST_REGISTERS)
+    return [tile._replace(walk=walk), tile._replace(head=head)]

@@ -22,9 +22,9 @@ _PRECISIONS = {ElementKind.F16: "tf32", ElementKind.F32: "tf32x3"}  # of product
 __all__ = ["forward", "forward_calls", "forward_walk"]
 
 
-def forward(problem: SsdChunkScanDescriptor, device: Device) -> Bind:
+def forward(problem: SsdChunkScanDescriptor, device: Device, tile: Tile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, dt, a, b, c, initial_state, y, final_state) -> launch."""
-    return _forward(problem, device, None)
+    return _forward(problem, device, None, tile)
 
 
 def forward_walk(problem: SsdChunkScanDescriptor, device: Device) -> Bind:
@@ -32,9 +32,9 @@ def forward_walk(problem: SsdChunkScanDescriptor, device: Device) -> Bind:
     return _forward(problem, device, tiles.IN_ONE_PIECE)
 
 
-def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None) -> Bind:
+def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None, tile: Tile | None = None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *forward_calls(problem, layouts, cut=cut))
+        return launcher(device, *forward_calls(problem, layouts, tile, cut))
 
     return bind
 
@@ -42,9 +42,10 @@ def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None) -
 def forward_calls(
     problem: SsdChunkScanDescriptor, layouts: Sequence[Layout | None], tile: Tile | None = None, cut: Cut | None = None
 ) -> list[Call]:
-    """What is launched for operands of these layouts; `cut`, and with it `tile`, are for trying others than the chosen ones."""
+    """What is launched for operands of these layouts; `cut` and `tile` are for trying others than the chosen ones."""
     if cut is None:
-        tile, cut = tiles.forward_choice(problem)
+        chosen, cut = tiles.forward_choice(problem)
+        tile = tile or chosen
     elif tile is None:
         tile = tiles.forward_tile(problem, cut.is_prepared)
     sequences, size = problem.batch_size * problem.num_heads, problem.head_dim * problem.state_dim
