@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import performance, picture
+from generator import performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -31,9 +31,14 @@ def pages() -> dict[Path, str]:
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
+    stubs = {ROOT / "src" / "baracuda_kernels" / "functional.pyi": stub.text()}
     pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
     return (
-        shares | pictures | {DOCS / "ops.md": ops.markdown()} | {page: filled(page, contents) for page, contents in parts.items()}
+        shares
+        | stubs
+        | pictures
+        | {DOCS / "ops.md": ops.markdown()}
+        | {page: filled(page, contents) for page, contents in parts.items()}
     )
 
 

@@ -37,6 +37,8 @@ class ReasonCode(Enum):
     READ_ONLY = ("is read-only memory", Severity.INVALID)
     SELF_OVERLAP = ("overlaps itself", Severity.INVALID)
     ALIAS = ("overlaps another operand", Severity.INVALID)
+    FRAMEWORK = ("belongs to another framework", Severity.INVALID)
+    NEEDS_GRADIENT = ("requires a gradient, which is not recorded here", Severity.INVALID)
     STRIDE = ("has a stride this op does not allow", Severity.INVALID)
     BEFORE_BUFFER = ("reaches before the start of its buffer", Severity.INVALID)
     BUFFER = ("reaches past the end of its buffer", Severity.BUFFER)
