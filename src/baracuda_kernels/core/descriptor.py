@@ -20,7 +20,9 @@ from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+__all__ = ["SYMBOLS", "Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+
+SYMBOLS: set[type] = set()  # what tracers write for ints that are not known yet; descriptors keep them as they are
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class _WrongType(Exception):
 def _read_int(value: Any) -> int:
     if isinstance(value, bool):
         raise _WrongType("an int")
+    if type(value) in SYMBOLS:
+        return value  # type: ignore[no-any-return] # it behaves like one
     try:
         return operator.index(value)
     except TypeError:

@@ -1,0 +1,116 @@
+"""Gradients: what is kept for the backward, and how the backward is called. All of it follows from the operands' names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import _C
+from torch._functorch.utils import enable_single_level_autograd_function
+
+from baracuda_kernels.core.errors import Unsupported, rejection
+from baracuda_kernels.core.function import Gradient
+from baracuda_kernels.core.reason import Reason, ReasonCode
+
+if TYPE_CHECKING:
+    from baracuda_kernels.torch.operators import Operator
+
+__all__ = ["kernel", "recorder"]
+
+_DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
+
+
+def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
+    """What the operator does above the devices: records, where a gradient is wanted."""
+    rest = keyset & _C._after_autograd_keyset
+
+    def redispatch(*arguments: Any) -> Any:
+        with _C._AutoDispatchBelowAutograd():
+            return operator.overload.redispatch(rest, *arguments)
+
+    # Where only the device is left, its kernel need not be looked for.
+    below = operator.kernel if rest.highestPriorityTypeId() in _DEVICES else redispatch
+    if not (torch.is_grad_enabled() and _C._any_requires_grad(*arguments)):
+        return below(*arguments)
+    if not _C._are_functorch_transforms_active():
+        return operator.recorder.apply(below, *arguments)
+    with enable_single_level_autograd_function():  # functorch itself has come down to this level
+        return operator.recorder.apply(below, *arguments)
+
+
+def recorder(operator: Operator) -> Any:
+    """The autograd function of an operator. It is applied to what computes the results, and to the operator's arguments."""
+    gradient = operator.function.backward()
+    methods = _second_derivative(operator) if gradient is None else _first_derivative(operator, gradient)
+    # The public base class has a way of its own through functorch; operators are past that when they record.
+    base = torch.autograd.function._SingleLevelFunction
+    return type(operator.name, (base,), {name: staticmethod(method) for name, method in methods.items()})
+
+
+def _second_derivative(operator: Operator) -> dict[str, Any]:
+    def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
+        return below(*arguments)
+
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        raise Unsupported(
+            operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", "a derivative of it", "first derivatives")]
+        )
+
+    return {"forward": forward, "backward": backward}
+
+
+def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
+    from baracuda_kernels.torch.operators import entry
+
+    schema = operator.schema
+    call_backward = entry(gradient.function.name)
+    argument = {name: place for place, name in enumerate(schema.arguments)}
+    output = {name: place for place, name in enumerate(schema.outputs)}
+    inputs = tuple(argument[name] for name in gradient.saved_inputs)
+    outputs = tuple(output[name] for name in gradient.saved_outputs)
+    options = {name: argument[name] for name in gradient.options}
+    saved = gradient.saved_inputs + gradient.saved_outputs
+    upstream_of = {name: (output[of], gradient.function.optional(name)) for name, of in gradient.upstream.items()}
+    constant = tuple(argument[name] for name in schema.inputs if name not in gradient.results.values())
+    result_for = {of: place for place, of in enumerate(gradient.results.values())}
+    wanted = tuple(result_for.get(name) for name in schema.arguments)
+
+    def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
+        for place in constant:
+            _refuse_gradient(operator, place, arguments[place])
+        outcome = below(*arguments)
+        results = outcome if type(outcome) is tuple else (outcome,)
+        ctx.save_for_backward(*[arguments[place] for place in inputs], *[results[place] for place in outputs])
+        ctx.options = {name: arguments[place] for name, place in options.items()}
+        if len(results) > 1:
+            _tell_apart(ctx, results, arguments)
+        return outcome
+
+    def _tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        values = dict(zip(schema.arguments, arguments, strict=True))
+        differentiable = {of for of in gradient.upstream.values() if schema.is_there(of, values)}
+        ctx.mark_non_differentiable(*[results[place] for name, place in output.items() if name not in differentiable])
+        ctx.set_materialize_grads(False)
+        ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
+
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        if all(each is None for each in upstream):
+            return (None, *[None] * len(wanted))
+        values = dict(zip(saved, ctx.saved_tensors, strict=True))
+        for name, (place, optional) in upstream_of.items():
+            given = upstream[place]
+            if given is None and not optional:
+                shape, dtype, device = ctx.forms[place]
+                given = torch.zeros(shape, dtype=dtype, device=device)
+            values[name] = given
+        outcome = call_backward(**values, **ctx.options)
+        results = outcome if type(outcome) is tuple else (outcome,)
+        return (None, *[None if place is None else results[place] for place in wanted])
+
+    return {"forward": forward, "backward": backward}
+
+
+def _refuse_gradient(operator: Operator, place: int, value: Any) -> None:
+    if value is not None and value.requires_grad:
+        reason = Reason(ReasonCode.NEEDS_GRADIENT, operator.schema.arguments[place], "requires_grad=True", "a detached tensor")
+        raise rejection(operator.name, [reason])

@@ -1,0 +1,193 @@
+"""Every function as an operator of the namespace `baracuda`, and the way a call takes to it.
+
+A call that nobody watches goes straight to the function, where the dispatcher would end too, some microseconds later.
+Whoever watches (a tracer, a mode, functorch, autocast, the profiler) sees the operator.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import _C
+
+from baracuda_kernels.core import descriptor, registry
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import Error, Unsupported
+from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.preference import Determinism, PlanPreference
+from baracuda_kernels.core.reason import ReasonCode
+from baracuda_kernels.core.view import View
+from baracuda_kernels.interop.torch_views import DTYPES
+from baracuda_kernels.torch import autocast, batching, gradients
+from baracuda_kernels.torch.schema import Schema
+
+__all__ = ["Operator", "entry", "operator", "watched"]
+
+NAMESPACE = "baracuda"
+DEVICES = ("CPU", "CUDA")
+DETERMINISTIC = PlanPreference(determinism=Determinism.RUN_TO_RUN)
+_LAYOUTS = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+_library = torch.library.Library(NAMESPACE, "DEF")
+descriptor.SYMBOLS.add(torch.SymInt)
+
+
+class Operator:
+    """One function as an operator: everything that is registered for it, derived from its declaration."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.name = function, function.name
+        self.schema = Schema(function)
+        _library.define(self.schema.text(), tags=(torch.Tag.pt2_compliant_tag,))
+        self.overload = getattr(getattr(torch.ops, NAMESPACE), self.name).default
+        self.recorder = gradients.recorder(self)
+        for device in DEVICES:
+            _library.impl(self.name, self.kernel, device)
+            _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
+        _library.impl(self.name, functools.partial(gradients.kernel, self), "Autograd", with_keyset=True)
+        torch.library.register_fake(f"{NAMESPACE}::{self.name}", self.fake, lib=_library)
+        torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(batching.rule, self), lib=_library)
+
+    def kernel(self, *arguments: Any) -> Any:
+        """What the operator does on a device."""
+        values = dict(zip(self.schema.arguments, arguments, strict=True))
+        for name in self.schema.axes:
+            values[name] = tuple(values[name])  # a list cannot be looked up
+        results = self.compute(**values, **self.schema.always)
+        if len(self.schema.outputs) == 1:
+            return results
+        made = dict(zip(self.function.returned(values), results if type(results) is tuple else (results,), strict=True))
+        return tuple(_nothing_beside(arguments) if made.get(name) is None else made[name] for name in self.schema.outputs)
+
+    def compute(self, *given: Any, **named: Any) -> Any:
+        """The function itself, as PyTorch's global switches want it. Inputs whose layout is refused are copied."""
+        if torch.are_deterministic_algorithms_enabled():
+            return self._compute_deterministic(given, named)
+        try:
+            return self.function.compute(*given, **named)
+        except Error as refusal:
+            return self._compute_copied(refusal, given, named, None)
+
+    def _compute_deterministic(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        try:
+            return self.function.compute(*given, **named, preference=DETERMINISTIC)
+        except Error as refusal:
+            try:
+                return self._compute_copied(refusal, given, named, DETERMINISTIC)
+            except Unsupported as finally_refused:
+                if not torch.is_deterministic_algorithms_warn_only_enabled():
+                    raise
+                warnings.warn(str(finally_refused), stacklevel=4)
+                return self._compute_copied(finally_refused, given, named, None)
+
+    def _compute_copied(
+        self, refusal: Error, given: tuple[Any, ...], named: dict[str, Any], preference: PlanPreference | None
+    ) -> Any:
+        values = self.schema.bind(given, named)
+        refused = {reason.where for reason in refusal.reasons if reason.code in _LAYOUTS}.intersection(self.schema.inputs)
+        undetermined = preference is None and any(reason.code is ReasonCode.NOT_DETERMINISTIC for reason in refusal.reasons)
+        if not refused and not undetermined:
+            raise refusal
+        for name in refused:
+            values[name] = values[name].clone(memory_format=torch.contiguous_format)
+        return self.function.compute(**values, preference=preference)
+
+    def fake(self, *arguments: Any) -> Any:
+        """Results without values, of the shapes and elements that the plan's outputs are declared with."""
+        schema = self.schema
+        values = dict(zip(schema.arguments, arguments, strict=True))
+        problem = self.describe(values)
+        like = arguments[0]
+        results = [
+            like.new_empty(operand.shapes(problem)[0], dtype=DTYPES[operand.element(problem)])
+            if schema.is_there(name, values)
+            else _nothing_beside(arguments)
+            for name, operand in self.function.outputs.items()
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def describe(self, values: dict[str, Any]) -> Any:
+        """The descriptor of a call; of tensors only shape and dtype are looked at."""
+        given: dict[str, Any] = dict(self.schema.always)
+        for name, value in values.items():
+            given[name] = View(self.name, name, _form_of(value)) if isinstance(value, torch.Tensor) else value
+        return self.function.describe(**given)
+
+    def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call by way of PyTorch's dispatcher."""
+        values = self.schema.bind(given, named)
+        return self.schema.returned(self.overload(*self.schema.in_order(values)), values)
+
+    def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call that nobody watches, with its gradient recorded."""
+        values = self.schema.bind(given, named)
+        return self.schema.returned(self.recorder.apply(self.kernel, *self.schema.in_order(values)), values)
+
+
+def _nothing_beside(arguments: tuple[Any, ...]) -> torch.Tensor:
+    """Stands for an output that a problem does not have."""
+    return arguments[0].new_empty(0)  # type: ignore[no-any-return]
+
+
+def _form_of(tensor: torch.Tensor) -> Any:
+    return SimpleNamespace(shape=tuple(tensor.shape), element=ElementKind.of(tensor.dtype))
+
+
+def _entry(of: Operator) -> Callable[..., Any]:
+    """The public function."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        if torch.compiler.is_compiling() or watched():
+            return of.dispatch(given, named)
+        recorded = False
+        for value in (*given, *named.values()) if named else given:
+            kind = type(value)
+            if kind in _PLAIN_TYPES:
+                if value.is_meta:
+                    return of.dispatch(given, named)
+                recorded = recorded or value.requires_grad
+            elif issubclass(kind, torch.Tensor):
+                return of.dispatch(given, named)
+        if recorded and torch.is_grad_enabled():
+            return of.record(given, named)
+        return of.compute(*given, **named)
+
+    call.__name__ = call.__qualname__ = of.name
+    call.__doc__ = of.function.__doc__
+    declared = of.function.declared
+    arrays = [
+        each.replace(annotation=inspect.Parameter.empty) if each.name in of.function.inputs else each
+        for each in declared.parameters.values()
+    ]
+    call.__signature__ = inspect.Signature(arrays)  # type: ignore[attr-defined] # as inspect looks for it
+    return call
+
+
+def watched() -> bool:
+    """Whether a call has to go through the dispatcher, so that somebody sees it or does something about it."""
+    return bool(
+        _C._len_torch_dispatch_stack()
+        or _C._len_torch_function_stack()
+        or _C._is_any_autocast_enabled()
+        or _C._functorch.peek_interpreter_stack() is not None
+        or _C._is_tracing()
+        or _C._autograd._profiler_enabled()
+    )
+
+
+@functools.cache
+def operator(name: str) -> Operator:
+    """The operator of that name, registered when first asked for."""
+    return Operator(registry.function(name))
+
+
+@functools.cache
+def entry(name: str) -> Callable[..., Any]:
+    return _entry(operator(name))
