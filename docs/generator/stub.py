@@ -10,7 +10,8 @@ from inspect import Parameter
 from typing import Any
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.function import Function, Option
+from baracuda_kernels.core.described import Option
+from baracuda_kernels.core.function import Function
 
 COMMON = {"preference": "PlanPreference | None = None", "stream": "Stream | None = None"}
 

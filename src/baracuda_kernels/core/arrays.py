@@ -17,18 +17,24 @@ from baracuda_kernels.core.layout import Layout, row_major
 
 # address, layout, writable, and what must live as long as the view
 Seen = tuple[int, Layout, bool, Any]
+Seer = Callable[[Any], Seen]
 
 _MOST_REMEMBERED = 1 << 14
 _layouts: dict[Any, Layout] = {}
-_seers: dict[type, Callable[[Any], Seen]] = {}
+_seers: dict[type, Seer] = {}
 
 
 def see(array: Any) -> Seen:
     """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of known elements."""
+    return seer_of(array)(array)
+
+
+def seer_of(array: Any) -> Seer:
+    """The function for arrays of this one's type."""
     seer = _seers.get(type(array))
     if seer is None:
         seer = _seers[type(array)] = _seer_for(array)
-    return seer(array)
+    return seer
 
 
 def glance(array: Any) -> Seen | None:
@@ -42,7 +48,7 @@ def glance(array: Any) -> Seen | None:
         return None
 
 
-def _seer_for(array: Any) -> Callable[[Any], Seen]:
+def _seer_for(array: Any) -> Seer:
     # A framework that is not imported cannot have made the array, so none is imported here.
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(array, torch.Tensor):

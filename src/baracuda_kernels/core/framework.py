@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from baracuda_kernels.core.arrays import Seen
+from baracuda_kernels.core.arrays import Seer
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
@@ -20,10 +20,9 @@ __all__ = ["Framework", "framework_of"]
 
 @dataclass(frozen=True)
 class Framework:
-    """How one library's arrays are seen and made. One module of `interop` for each."""
+    """How one library's arrays are made. One module of `interop` for each."""
 
     name: str
-    see: Callable[[Any], Seen]
     maker: Callable[
         [Shape, ElementKind, Device], Callable[[], Any]
     ]  # makes arrays without values; whose element it lacks: ValueError
@@ -33,6 +32,7 @@ class Framework:
     queued_on: Callable[[Stream], AbstractContextManager[Any]] | None = None  # memory made within belongs to that stream
     finished: Callable[[Any], Any] | None = None  # from what `maker` made to what the caller gets
     needs_gradient: Callable[[Any], bool] | None = None  # whether a result without one would be a trap
+    guarded: Callable[[Seer], Seer] | None = None  # sees arrays only where none needs a gradient; else ValueError
     traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays
 

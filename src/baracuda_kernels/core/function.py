@@ -11,28 +11,18 @@ The signature is the public one. Parameters named like an operand that the plan 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from baracuda_kernels.core import call, registry
-from baracuda_kernels.core.args import Access, Operand
+from baracuda_kernels.core import registry
+from baracuda_kernels.core.args import Operand
+from baracuda_kernels.core.calls import Calls
+from baracuda_kernels.core.described import RETURN, Option
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.plan import Plan
 
 __all__ = ["Function", "Gradient", "Option", "function"]
-
-_RETURN = "return_"
-
-
-@dataclass(frozen=True)
-class Option:
-    """A parameter that is no array."""
-
-    name: str
-    type: Any  # its annotation
-    default: Any  # inspect.Parameter.empty where there is none
 
 
 @dataclass(frozen=True)
@@ -48,56 +38,17 @@ class Gradient:
 
     def saving(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The forward's options with all that the backward reads among the results."""
-        flags = [f"{_RETURN}{name}" for name in self.saved_outputs]
+        flags = [f"{RETURN}{name}" for name in self.saved_outputs]
         return {name: True if name in flags else value for name, value in options.items()}
 
 
-class Function:
+class Function(Calls):
     """One op on arrays of NumPy, PyTorch, JAX or CuPy: makes the results, finds the plan or the one it had before, runs it."""
 
     def __init__(self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], gradient: str | None) -> None:
-        self.describe, self.plan, self.gradient = describe, plan, gradient
-        self.name = self.__name__ = self.__qualname__ = describe.__name__
-        self.__doc__, self.__module__ = describe.__doc__, describe.__module__
-        declared = inspect.signature(describe, eval_str=True)
-        reads = {operand.name: operand for operand in plan.args_type.OPERANDS if not operand.writes}
-        taken = [parameter for parameter in declared.parameters.values() if parameter.name in reads]
-        others = [parameter for parameter in declared.parameters.values() if parameter.name not in reads]
-        self.inputs: dict[str, Operand] = {parameter.name: reads[parameter.name] for parameter in taken}
-        self.options = {each.name: Option(each.name, each.annotation, each.default) for each in others}
-        missing = [name for name in reads if name not in self.inputs]
-        if missing:
-            raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
-        self.outputs: dict[str, Operand] = {
-            operand.name: operand for operand in plan.args_type.OPERANDS if operand.access is Access.WRITE
-        }
-        self.declared = declared
-        self.__signature__ = call.public_signature(declared, self.inputs)
-        self._calls = call.Calls(self)
+        super().__init__(describe, plan)
+        self.gradient = gradient
         registry.register_function(self)
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return self._calls.answer(call.GUARDED, given, named)
-
-    def compute(self, *given: Any, **named: Any) -> Any:
-        """The same call for whoever takes care of gradients: tensors that require them are taken as they are."""
-        return self._calls.answer(call.PLAIN, given, named)
-
-    def optional(self, name: str) -> bool:
-        """Whether that input may be None."""
-        return self.inputs[name].present_rule is not True
-
-    def returned(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """The outputs that make up the result, in order. One that this problem does not have is None there."""
-        return tuple(name for name in self.outputs if options.get(f"{_RETURN}{name}", True))
-
-    def results(self, descriptor: Descriptor, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """Those of the returned outputs that this problem has."""
-        return tuple(name for name in self.returned(options) if self.outputs[name].is_given(descriptor, True))
-
-    def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """All options: those given, and the default values of the others."""
-        return {name: options.get(name, option.default) for name, option in self.options.items()}
 
     def backward(self) -> Gradient | None:
         """The gradient, found by names: `y` and `x` are what the forward has under these names, `dy` and `d_y` the gradient of y."""
@@ -115,9 +66,6 @@ class Function:
         results = {name: _whose_gradient(name, self.inputs, back.name) for name in back.outputs}
         options = tuple(name for name in back.options if name in self.options)
         return Gradient(back, tuple(saved_inputs), tuple(saved_outputs), upstream, results, options)
-
-    def __repr__(self) -> str:
-        return f"<function {self.name}{self.__signature__}>"
 
 
 def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str) -> str:

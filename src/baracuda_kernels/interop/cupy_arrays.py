@@ -8,7 +8,6 @@ from typing import Any
 
 import cupy
 
-from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
@@ -48,4 +47,4 @@ def queued_on(stream: Stream) -> AbstractContextManager[Any]:
     return cupy.cuda.ExternalStream(handle, stream.device.index)
 
 
-FRAMEWORK = Framework("CuPy", see, maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on)
+FRAMEWORK = Framework("CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy
 
-from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
@@ -39,4 +38,4 @@ def address(array: Any) -> int:
     return found
 
 
-FRAMEWORK = Framework("NumPy", see, maker, address, "numpy.ascontiguousarray({})")
+FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})")

@@ -8,22 +8,32 @@ from typing import Any
 
 import torch
 
-from baracuda_kernels.core.arrays import see
+from baracuda_kernels.core.arrays import Seen, Seer
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
-from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.layout import Shape, row_major
 from baracuda_kernels.interop.torch_views import DTYPES, queued_on
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    return functools.partial(torch.empty, shape, dtype=DTYPES[element], device=str(device))
+    where = torch.device(str(device))
+    return functools.partial(torch.empty_strided, shape, row_major(shape), dtype=DTYPES[element], device=where)
 
 
 def needs_gradient(tensor: Any) -> bool:
     return bool(tensor.requires_grad) and torch.is_grad_enabled()
 
 
+def guarded(see: Seer) -> Seer:
+    def see_plain(tensor: Any) -> Seen:
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise ValueError("a tensor that requires a gradient")
+        return see(tensor)
+
+    return see_plain
+
+
 FRAMEWORK = Framework(
-    "PyTorch", see, maker, torch.Tensor.data_ptr, "{}.contiguous()", queued_on=queued_on, needs_gradient=needs_gradient
+    "PyTorch", maker, torch.Tensor.data_ptr, "{}.contiguous()", queued_on=queued_on, needs_gradient=needs_gradient, guarded=guarded
 )
