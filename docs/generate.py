@@ -31,7 +31,8 @@ def pages() -> dict[Path, str]:
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
-    stubs = {ROOT / "src" / "baracuda_kernels" / "functional.pyi": stub.text()}
+    package = ROOT / "src" / "baracuda_kernels"
+    stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}
     pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
     return (
         shares

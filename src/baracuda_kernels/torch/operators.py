@@ -27,7 +27,7 @@ from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
 from baracuda_kernels.torch.schema import Schema
 
-__all__ = ["Operator", "entry", "operator", "watched"]
+__all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watched"]
 
 NAMESPACE = "baracuda"
 DEVICES = ("CPU", "CUDA")
@@ -113,10 +113,11 @@ class Operator:
         return results[0] if len(results) == 1 else tuple(results)
 
     def describe(self, values: dict[str, Any]) -> Any:
-        """The descriptor of a call; of tensors only shape and dtype are looked at."""
+        """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
-            given[name] = View(self.name, name, _form_of(value)) if isinstance(value, torch.Tensor) else value
+            form = _form_of(value) if isinstance(value, torch.Tensor) else value
+            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else value
         return self.function.describe(**given)
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -149,18 +150,16 @@ def _entry(of: Operator) -> Callable[..., Any]:
             return of.dispatch(given, named)
         recorded = False
         for value in (*given, *named.values()) if named else given:
-            kind = type(value)
-            if kind in _PLAIN_TYPES:
-                if value.is_meta:
+            if isinstance(value, torch.Tensor):
+                if not is_plain(value):
                     return of.dispatch(given, named)
                 recorded = recorded or value.requires_grad
-            elif issubclass(kind, torch.Tensor):
-                return of.dispatch(given, named)
         if recorded and torch.is_grad_enabled():
             return of.record(given, named)
         return of.compute(*given, **named)
 
     call.__name__ = call.__qualname__ = of.name
+    call.__code__ = call.__code__.replace(co_name=of.name)  # a code of its own, since torch.compile counts what it compiled by it
     call.__doc__ = of.function.__doc__
     declared = of.function.declared
     arrays = [
@@ -169,6 +168,11 @@ def _entry(of: Operator) -> Callable[..., Any]:
     ]
     call.__signature__ = inspect.Signature(arrays)  # type: ignore[attr-defined] # as inspect looks for it
     return call
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a tensor as PyTorch itself makes them, with memory."""
+    return type(value) in _PLAIN_TYPES and not value.is_meta
 
 
 def watched() -> bool:
