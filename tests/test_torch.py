@@ -249,10 +249,14 @@ def test_vmap_and_functional_gradients(name: str, place: int) -> None:
         torch.testing.assert_close(result, torch.stack(parts), rtol=1e-12, atol=1e-12)
 
     everything = {each: torch.stack([value, 2 * value]) for each, value in inputs.items()}
-    gradients = torch.vmap(torch.func.grad(total))(everything)
     ones = [torch.func.grad(total)({each: value[index] for each, value in everything.items()}) for index in range(2)]
+    mapped_gradients = torch.vmap(torch.func.grad(total))(everything)
+    gradients_of_mapped = torch.func.grad(lambda given: torch.vmap(total)(given).sum())(everything)
+    with torch.no_grad():
+        assert not any(each.requires_grad for each in torch.func.grad(total)(kept).values())
     for each in inputs:
-        torch.testing.assert_close(gradients[each], torch.stack([one[each] for one in ones]), rtol=1e-12, atol=1e-12)
+        for gradients in (mapped_gradients, gradients_of_mapped):
+            torch.testing.assert_close(gradients[each], torch.stack([one[each] for one in ones]), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -269,12 +273,26 @@ def test_any_layout_gives_the_same(name: str, place: int, layout: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORWARD)
-def test_a_second_derivative_is_refused(name: str) -> None:
+def test_other_derivatives_are_refused(name: str) -> None:
     values = with_gradients(name, call_of(name, 0))
-    inputs = list(differentiable(name, values).values())
-    gradients = torch.autograd.grad(objective(getattr(bt, name)(**values)), inputs, create_graph=True)
+    inputs = differentiable(name, values)
+    gradients = torch.autograd.grad(objective(getattr(bt, name)(**values)), list(inputs.values()), create_graph=True)
     with pytest.raises(bk.Unsupported, match=f"{name}_backward.*first derivatives"):
         gradients[0].sum().backward()
+
+    first, given = next(iter(inputs.items()))
+    given = given.detach()
+
+    def total(one: torch.Tensor) -> torch.Tensor:
+        return flat(getattr(bt, name)(**(values | {first: one})))[0].square().sum()
+
+    with pytest.raises(bk.Unsupported, match=f"{name}_backward.*first derivatives"):
+        torch.func.grad(lambda one: torch.func.grad(total)(one).sum())(given)
+    for forward in (lambda: torch.func.jvp(total, (given,), (given,)), lambda: torch.func.jacfwd(torch.func.grad(total))(given)):
+        with pytest.raises(bk.Unsupported, match=f"{name}.*reverse mode"):
+            forward()
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(bk.Unsupported, match=f"{name}.*reverse mode"):
+        total(torch.autograd.forward_ad.make_dual(given, given))
 
 
 def test_outputs_that_are_not_used() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import _C
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
 from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Gradient
@@ -15,7 +17,7 @@ from baracuda_kernels.core.reason import Reason, ReasonCode
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator
 
-__all__ = ["kernel", "recorder"]
+__all__ = ["in_forward_mode", "kernel", "recorder"]
 
 _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 
@@ -23,14 +25,17 @@ _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
     """What the operator does above the devices: records, where a gradient is wanted."""
     rest = keyset & _C._after_autograd_keyset
+    recording, forward_mode = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
 
     def redispatch(*arguments: Any) -> Any:
-        with _C._AutoDispatchBelowAutograd():
+        # An autograd function switches recording off, but functorch may have levels below this one, which record for themselves.
+        with _C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(recording), forward_ad._set_fwd_grad_enabled(forward_mode):
             return operator.overload.redispatch(rest, *arguments)
 
     # Where only the device is left, its kernel need not be looked for.
     below = operator.kernel if rest.highestPriorityTypeId() in _DEVICES else redispatch
-    if not (torch.is_grad_enabled() and _C._any_requires_grad(*arguments)):
+    # What has a tangent is recorded too, and the autograd function says that there is no forward mode.
+    if not (recording and _C._any_requires_grad(*arguments)) and not in_forward_mode():
         return below(*arguments)
     if not _C._are_functorch_transforms_active():
         return operator.recorder.apply(below, *arguments)
@@ -38,25 +43,30 @@ def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
         return operator.recorder.apply(below, *arguments)
 
 
+def in_forward_mode() -> bool:
+    """Whether tensors may have tangents now."""
+    return forward_ad._current_level >= 0
+
+
 def recorder(operator: Operator) -> Any:
     """The autograd function of an operator. It is applied to what computes the results, and to the operator's arguments."""
     gradient = operator.function.backward()
     methods = _second_derivative(operator) if gradient is None else _first_derivative(operator, gradient)
+    methods["jvp"] = functools.partial(_refuse, operator, "a tangent of it", "derivatives in reverse mode")
     # The public base class has a way of its own through functorch; operators are past that when they record.
     base = torch.autograd.function._SingleLevelFunction
     return type(operator.name, (base,), {name: staticmethod(method) for name, method in methods.items()})
+
+
+def _refuse(operator: Operator, got: str, wanted: str, ctx: Any, *given: Any) -> Any:
+    raise Unsupported(operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", got, wanted)])
 
 
 def _second_derivative(operator: Operator) -> dict[str, Any]:
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
         return below(*arguments)
 
-    def backward(ctx: Any, *upstream: Any) -> Any:
-        raise Unsupported(
-            operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", "a derivative of it", "first derivatives")]
-        )
-
-    return {"forward": forward, "backward": backward}
+    return {"forward": forward, "backward": functools.partial(_refuse, operator, "a derivative of it", "first derivatives")}
 
 
 def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:

@@ -182,6 +182,7 @@ def watched() -> bool:
         or _C._len_torch_function_stack()
         or _C._is_any_autocast_enabled()
         or _C._functorch.peek_interpreter_stack() is not None
+        or gradients.in_forward_mode()
         or _C._is_tracing()
         or _C._autograd._profiler_enabled()
     )
