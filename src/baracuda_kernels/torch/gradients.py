@@ -76,13 +76,15 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     call_backward = entry(gradient.function.name)
     argument = {name: place for place, name in enumerate(schema.arguments)}
     output = {name: place for place, name in enumerate(schema.outputs)}
-    inputs = tuple(argument[name] for name in gradient.saved_inputs)
-    outputs = tuple(output[name] for name in gradient.saved_outputs)
-    options = {name: argument[name] for name in gradient.options}
+    # What is kept is picked from the arguments with the results behind them.
+    kept = [argument[name] for name in gradient.saved_inputs]
+    kept += [len(argument) + output[name] for name in gradient.saved_outputs]
     saved = gradient.saved_inputs + gradient.saved_outputs
+    options = [argument[name] for name in gradient.options]
     upstream_of = {name: (output[of], gradient.function.optional(name)) for name, of in gradient.upstream.items()}
     constant = tuple(argument[name] for name in schema.inputs if name not in gradient.results.values())
     result_for = {of: place for place, of in enumerate(gradient.results.values())}
+    without_gradient = {place for name, place in output.items() if name not in gradient.upstream.values()}
     wanted = tuple(result_for.get(name) for name in schema.arguments)
 
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
@@ -90,18 +92,22 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
             _refuse_gradient(operator, place, arguments[place])
         outcome = below(*arguments)
         results = outcome if type(outcome) is tuple else (outcome,)
-        ctx.save_for_backward(*[arguments[place] for place in inputs], *[results[place] for place in outputs])
-        ctx.options = {name: arguments[place] for name, place in options.items()}
+        everything = arguments + results
+        ctx.save_for_backward(*[everything[place] for place in kept])
+        ctx.options = [arguments[place] for place in options]
         if len(results) > 1:
-            _tell_apart(ctx, results, arguments)
+            tell_apart(ctx, results, arguments)
         return outcome
 
-    def _tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
-        values = dict(zip(schema.arguments, arguments, strict=True))
-        differentiable = {of for of in gradient.upstream.values() if schema.is_there(of, values)}
-        ctx.mark_non_differentiable(*[results[place] for name, place in output.items() if name not in differentiable])
+    def tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        places = without_gradient
+        if schema.conditional:
+            values = dict(zip(schema.arguments, arguments, strict=True))
+            places = {*places, *(place for name, place in output.items() if not schema.is_there(name, values))}
+        ctx.mark_non_differentiable(*[results[place] for place in places])
         ctx.set_materialize_grads(False)
-        ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
+        if len(gradient.upstream) > 1:
+            ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
 
     def backward(ctx: Any, *upstream: Any) -> Any:
         if all(each is None for each in upstream):
@@ -113,7 +119,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
                 shape, dtype, device = ctx.forms[place]
                 given = torch.zeros(shape, dtype=dtype, device=device)
             values[name] = given
-        outcome = call_backward(**values, **ctx.options)
+        outcome = call_backward(**values, **dict(zip(gradient.options, ctx.options, strict=True)))
         results = outcome if type(outcome) is tuple else (outcome,)
         return (None, *[None if place is None else results[place] for place in wanted])
 

@@ -57,22 +57,19 @@ class Operator:
 
     def kernel(self, *arguments: Any) -> Any:
         """What the operator does on a device, with arguments as the dispatcher hands them on."""
-        values = dict(zip(self.schema.arguments, arguments, strict=True))
-        for name in self.schema.axes:
-            values[name] = tuple(values[name])  # a list cannot be looked up
-        return self._everything(values)
+        if self.schema.axes:  # a list cannot be looked up
+            arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
+        return self._everything(*arguments)
 
-    def _direct(self, *arguments: Any) -> Any:
-        """The same with arguments as the caller wrote them."""
-        return self._everything(dict(zip(self.schema.arguments, arguments, strict=True)))
-
-    def _everything(self, values: dict[str, Any]) -> Any:
+    def _everything(self, *arguments: Any) -> Any:
         """Every output, also those that nobody asked for."""
-        results = self.compute(**values, **self.schema.always)
-        if not self.schema.conditional:
+        schema, leading = self.schema, self.schema.leading
+        results = self.compute(*arguments[:leading], **dict(zip(schema.named, arguments[leading:], strict=True)), **schema.always)
+        if not schema.conditional:
             return results
+        values = dict(zip(schema.arguments, arguments, strict=True))
         made = dict(zip(self.function.returned(values), results if type(results) is tuple else (results,), strict=True))
-        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in self.schema.outputs)
+        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in schema.outputs)
 
     def compute(self, *given: Any, **named: Any) -> Any:
         """The function itself, deterministic where PyTorch is told to be."""
@@ -129,7 +126,7 @@ class Operator:
         """A call that nobody watches, with its gradient recorded."""
         values = self.schema.bind(given, named)
         arguments = [values[name] for name in self.schema.arguments]
-        return self.schema.returned(self.recorder.apply(self._direct, *arguments), values)
+        return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)
 
 
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
