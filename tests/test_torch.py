@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,8 @@ def objective(results: Any) -> torch.Tensor:
 
 def test_every_function_is_there_with_its_signature() -> None:
     assert set(CALLS) == set(FORWARD)
+    stub = Path(bt.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert {line.split(" as ")[1] for line in stub.splitlines()} == set(bt.__all__)
     for name, function in FUNCTIONS.items():
         assert list(inspect.signature(getattr(bt, name)).parameters) == list(function.declared.parameters)
         assert getattr(bt, name).__doc__ == function.__doc__
@@ -224,6 +227,22 @@ def test_autocast_leaves_f64_alone() -> None:
         assert bt.sdpa(x, x, x).dtype is torch.float64
         assert bt.sdpa(x.float(), x.float(), x.float()).dtype is torch.bfloat16
         assert bt.softmax(x.float()).dtype is torch.float32
+
+
+def test_autocast_on_cuda() -> None:
+    with torch._subclasses.FakeTensorMode():
+        x = torch.empty(1, 2, 3, 4, dtype=torch.bfloat16, device="cuda")
+    found = {}
+    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    torch.set_autocast_dtype("cuda", torch.float16)
+    torch.set_autocast_enabled("cuda", True)  # as torch.autocast does where there is CUDA
+    try:
+        found = {"softmax": bt.softmax(x), "rms_norm": bt.rms_norm(x), "rope": bt.rope(x), "sdpa": bt.sdpa(x, x.float(), x)}
+    finally:
+        torch.set_autocast_enabled("cuda", enabled)
+        torch.set_autocast_dtype("cuda", dtype)
+    wide, own, lower = torch.float32, torch.bfloat16, torch.float16
+    assert {name: y.dtype for name, y in found.items()} == {"softmax": wide, "rms_norm": wide, "rope": own, "sdpa": lower}
 
 
 @pytest.mark.parametrize(("name", "place"), ALL_CALLS)
