@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
@@ -347,6 +348,13 @@ def test_errors_are_those_of_the_function() -> None:
             bt.softmax(x, **unknown)
     with pytest.raises(TypeError, match="too many"):
         bt.softmax(x, 1, 2)
+    with pytest.raises(TypeError, match="missing"):
+        bt.softmax()
+    for other in (x.detach().numpy(), [1.0], None):
+        with pytest.raises(bk.InvalidProblem, match=r"x cannot be seen as an array: got .*, wanted a torch\.Tensor"):
+            bt.softmax(other)
+    with pytest.raises(bk.InvalidProblem, match="gamma belongs to another framework"):
+        bt.rms_norm(x.detach(), numpy.ones(4))
 
 
 def test_who_watches_sees_the_operator() -> None:

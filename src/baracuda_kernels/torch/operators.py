@@ -18,10 +18,10 @@ from torch import _C
 
 from baracuda_kernels.core import descriptor, registry
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import Error, Unsupported
+from baracuda_kernels.core.errors import Error, Unsupported, rejection
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.preference import Determinism, PlanPreference
-from baracuda_kernels.core.reason import ReasonCode
+from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
@@ -120,6 +120,9 @@ class Operator:
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher."""
         values = self.schema.bind(given, named)
+        for name in self.schema.inputs:
+            if not isinstance(values[name], torch.Tensor) and not (values[name] is None and self.function.optional(name)):
+                raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -145,18 +148,22 @@ def _entry(of: Operator) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
-        recorded = False
+        recorded = None
         for value in (*given, *named.values()) if named else given:
             if isinstance(value, torch.Tensor):
                 if not is_plain(value):
                     return of.dispatch(given, named)
                 recorded = recorded or value.requires_grad
+        if recorded is None:
+            return of.dispatch(given, named)  # which says what is wrong
         if recorded and torch.is_grad_enabled():
             return of.record(given, named)
         return of.compute(*given, **named)
 
     call.__name__ = call.__qualname__ = of.name
-    call.__code__ = call.__code__.replace(co_name=of.name)  # a code of its own, since torch.compile counts what it compiled by it
+    call.__code__ = call.__code__.replace(
+        co_name=of.name, co_qualname=of.name
+    )  # a code of its own, since torch.compile counts what it compiled by it
     call.__doc__ = of.function.__doc__
     declared = of.function.declared
     arrays = [
