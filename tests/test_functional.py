@@ -415,6 +415,15 @@ def test_a_plan_is_selected_once() -> None:
     assert (entry.selected, entry.runs) == (1, 12)
 
 
+def test_the_plan_of_a_call() -> None:
+    plan = bk.softmax.select(X, axis=0)
+    assert plan is bk.softmax.select(X.numpy(), -2)
+    assert (plan.descriptor.softmax_axis, plan.sku.name) == (0, "numba.softmax")
+    assert bk.softmax.select(X, preference=bk.PlanPreference(prefer_backend="aten")).sku.name == "aten.softmax"
+    with pytest.raises(bk.InvalidProblem, match="axis is not an axis"):
+        bk.softmax.select(X, 2)
+
+
 def test_a_preference_is_kept_apart() -> None:
     with bk.record() as recording:
         for _ in range(2):
