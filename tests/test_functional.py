@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import inspect
 import math
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -174,6 +176,11 @@ def test_the_stub_and_the_package_know_it(name: str) -> None:
     assert parameters[:-3] == list(inspect.signature(FUNCTIONS[name].describe).parameters)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_travels_by_name(name: str) -> None:
+    assert pickle.loads(pickle.dumps(FUNCTIONS[name])) is copy.deepcopy(FUNCTIONS[name]) is FUNCTIONS[name]
+
+
 def test_every_plan_has_a_function() -> None:
     assert {each.plan for each in FUNCTIONS.values()} == set(registry.plans().values())
 
@@ -299,6 +306,17 @@ def test_any_strides_are_fine_where_the_plan_takes_them() -> None:
     numpy.testing.assert_allclose(bk.softmax(x.numpy()[::-1]), torch.softmax(x, -1).numpy()[::-1], rtol=1e-6)
 
 
+def test_autograd_notices_what_was_written() -> None:
+    x, y = X.clone().requires_grad_(), torch.zeros(4, 8)
+    product = (x * y).sum()  # saves y
+    bk.softmax(X, out=y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    with torch.inference_mode():
+        y = torch.zeros(4, 8)
+        assert bk.softmax(X, out=y) is y
+
+
 def test_scratch_of_the_callers() -> None:
     q = x_of(1, 2, 4, 8)
     _, attn = bk.sdpa(q, q, q, return_attn=True)
@@ -348,10 +366,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a preference that cannot be met": (
         lambda: bk.softmax(X, preference=bk.PlanPreference(prefer_backend="triton")), bk.Unsupported, "does not run on this device"),
     "a stream of another kind": (lambda: bk.softmax(X, stream=3), bk.InvalidProblem, "stream has the wrong type"),
+    "a stream that is nothing": (lambda: bk.softmax(X, stream=0), bk.InvalidProblem, "stream has the wrong type"),
     "a stream elsewhere": (lambda: bk.softmax(X, stream=bk.Stream.cuda()), bk.InvalidProblem, "stream is on the wrong device"),
     "an output of another framework": (lambda: bk.softmax(X, out=X.numpy()), bk.InvalidProblem, "y belongs to another framework"),
     "an output of another shape": (lambda: bk.softmax(X, out=X[0]), bk.InvalidProblem, "y has the wrong shape"),
     "an output of no kind": (lambda: bk.softmax(X, out=7), bk.InvalidProblem, "y belongs to another framework: got a int"),
+    "an output that gradients are taken of": (
+        lambda: bk.softmax(X, out=torch.zeros(4, 8, requires_grad=True)), bk.InvalidProblem, "y needs a gradient"),
     "one output for two": (
         lambda: bk.rms_norm(X, return_rms=True, out=X), bk.InvalidProblem, "out has the wrong type: got Tensor, wanted a tuple or dict of"),
     "three outputs for two": (lambda: bk.rms_norm(X, return_rms=True, out=(X,) * 3), bk.InvalidProblem, "one for each of y, rms"),
