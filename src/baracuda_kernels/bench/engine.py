@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from baracuda_kernels.bench.convenience import calls_of
 from baracuda_kernels.bench.correct import Comparison, compare
 from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, poison
@@ -178,6 +179,7 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
         ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
     }
+    contenders |= calls_of(plan, descriptor, operands)
     contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
     if settings.device.kind is DeviceKind.CUDA:
         contenders |= _launches_to_compare(chosen, args, operands)
