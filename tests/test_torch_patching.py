@@ -35,6 +35,7 @@ LEFT_ALONE: dict[str, tuple[str, str, Callable[[], torch.Tensor]]] = {
     "dtype": ("softmax", "dtype must be left out: got torch.float64", lambda: F.softmax(X, -1, dtype=torch.float64)),
     "axis": ("softmax", "axis is not an axis: got 7", lambda: F.softmax(X, 7)),
     "integers": ("softmax", "numba.softmax does not serve this element: got i64", lambda: F.softmax(X.long(), -1)),
+    "unknown": ("softmax", "x cannot be seen as an array", lambda: F.softmax(X.abs().to(torch.uint16), -1)),
     "meta": ("softmax", "x has the wrong type: got a Tensor", lambda: F.softmax(X.to("meta"), -1)),
     "mixed": ("rms_norm", "gamma has the wrong element: got f64, wanted f32", lambda: F.rms_norm(X, (8,), X[0, 0].double())),
     "extents": ("rms_norm", "normalized_shape is out of range: got (7,)", lambda: F.rms_norm(X, (7,))),

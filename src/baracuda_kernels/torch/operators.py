@@ -128,9 +128,15 @@ class Operator:
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             if isinstance(value, torch.Tensor):
-                value = _form_of(value)
+                value = SimpleNamespace(shape=tuple(value.shape), element=self._element(name, value))
             given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
         return self.function.describe(**given)
+
+    def _element(self, name: str, tensor: torch.Tensor) -> ElementKind:
+        try:
+            return ElementKind.of(tensor.dtype)
+        except ValueError as unknown:
+            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher."""
@@ -150,10 +156,6 @@ class Operator:
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
     """Stands for an output that a problem does not have."""
     return next(iter(values.values())).new_empty(0)  # type: ignore[no-any-return]
-
-
-def _form_of(tensor: torch.Tensor) -> Any:
-    return SimpleNamespace(shape=tuple(tensor.shape), element=ElementKind.of(tensor.dtype))
 
 
 def _entry(of: Operator) -> Callable[..., Any]:

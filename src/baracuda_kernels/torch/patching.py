@@ -19,13 +19,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import planned
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.torch import autocast
 from baracuda_kernels.torch.operators import DETERMINISTIC, Operator, entry, is_plain, operator
 from baracuda_kernels.torch.translations import TRANSLATIONS
@@ -135,7 +135,9 @@ def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
     key = (of.name, deterministic, *forms, *options.items())
     kernel: str | None = _kernels.get(key)
     if kernel is None:
-        kernel = _selected(of, {name: _contiguous(tensor, dtypes[name]) for name, tensor in given.items()}, options, deterministic)
+        kernel = _selected(
+            of, {name: _contiguous(name, tensor, dtypes[name]) for name, tensor in given.items()}, options, deterministic
+        )
         _kernels.put(key, kernel)
     return kernel
 
@@ -153,7 +155,9 @@ def _selected(of: Operator, forms: dict[str, Layout], options: dict[str, Any], d
     return planned(of.function.plan, problem, device, DETERMINISTIC if deterministic else None).sku.name
 
 
-def _contiguous(tensor: torch.Tensor, dtype: torch.dtype) -> Layout:
+def _contiguous(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> Layout:
     """How a copy of the tensor would lie; operators copy what a plan refuses to read where it lies."""
-    layout = see(tensor)[1]
-    return Layout.of(ElementKind.of(dtype), layout.shape, row_major(layout.shape), layout.device)
+    reasons, view = TensorRef.examine(tensor, name)
+    if view is None:
+        raise rejection("a call of torch.nn.functional", reasons)
+    return Layout.of(ElementKind.of(dtype), view.shape, row_major(view.shape), view.device)
