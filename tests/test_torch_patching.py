@@ -81,6 +81,23 @@ def test_left_alone(case: str) -> None:
         assert str(found) == str(expected)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: F.softmax([1.0], -1),
+        lambda: F.softmax(X, -1, unknown=1),
+        lambda: F.rms_norm(X, (8,), [1.0] * 8),
+        lambda: F.scaled_dot_product_attention(Q, None, Q),
+    ],
+)
+def test_wrong_calls_raise_what_they_always_did(wrong: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, AttributeError)) as expected:
+        wrong()
+    with bt.patched() as report, pytest.raises(expected.type) as found:
+        wrong()
+    assert str(found.value) == str(expected.value) and str(report) == "no calls"
+
+
 def test_gradients_are_recorded() -> None:
     x, gamma = X.clone().requires_grad_(), X[0, 0].clone().requires_grad_()
     expected = torch.autograd.grad(F.rms_norm(x, (8,), gamma).square().sum(), (x, gamma))

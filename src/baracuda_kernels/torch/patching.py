@@ -100,12 +100,8 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
         reports = () if torch.compiler.is_compiling() else _reports.get()
-        if not reports:
+        if not reports or not _fits(signature, args, kwargs):
             return original(*args, **kwargs)
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError:
-            return original(*args, **kwargs)  # which says what is wrong
         try:
             values = translation.values(*args, **kwargs)
             kernel = _kernel_for(of, values)
@@ -119,6 +115,18 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
     replacement.replaces = original  # type: ignore[attr-defined]
     return replacement
+
+
+def _fits(signature: inspect.Signature, args: Any, kwargs: Any) -> bool:
+    """Whether PyTorch's function takes such a call at all; if not, it will say so itself."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return False
+    kinds = {name: each.annotation for name, each in signature.parameters.items() if each.annotation in ("Tensor", "Tensor | None")}
+    return all(
+        isinstance(given.get(name), torch.Tensor) or (kind != "Tensor" and given.get(name) is None) for name, kind in kinds.items()
+    )
 
 
 def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
