@@ -27,7 +27,7 @@ CPU = Device.cpu()
 COPIES = ("torch copy_", "numpy copyto")
 PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
 FLOORS = (*COPIES, PRODUCT)
-ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
+ARGS_ONCE, ARGS_EACH_CALL, FUNCTION = "plan.run", "plan.run, new args", "function"
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,22 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
         ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
     }
+    contenders |= _function(op, descriptor, operands)
     contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
     if settings.device.kind is DeviceKind.CUDA:
         contenders |= _launches_to_compare(chosen, args, operands)
     with _one_torch_thread():
         times = interleaved(contenders, settings.rounds * 5)
     return HostRow(op, describe(descriptor), chosen.kernel.name, times)
+
+
+def _function(op: str, descriptor: Descriptor, operands: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    """The op as a function, where its default options state this problem."""
+    function = registry.functions().get(op)
+    if function is None:
+        return {}
+    given = [operands.get(name) for name in function.inputs]
+    return {FUNCTION: lambda: function(*given)} if function.select(*given).descriptor == descriptor else {}
 
 
 def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> dict[str, Callable[[], object]]:
