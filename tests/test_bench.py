@@ -18,8 +18,8 @@ import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.bench import command, engine, peers
-from baracuda_kernels.bench.convenience import FUNCTION, OPERATOR, RECORDED
-from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, COPIES, PRODUCT, Row, Settings, measure, measure_host, showcase
+from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row, Settings, measure, showcase
+from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, FUNCTION, OPERATOR, RECORDED, measure_host
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
 from baracuda_kernels.bench.timing import Times, interleaved
