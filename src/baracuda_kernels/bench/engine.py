@@ -23,11 +23,12 @@ from baracuda_kernels.core.workspace import Workspace
 
 Task = tuple[str, type[Plan[Any, Any]], Descriptor]
 
+FUNCTION = "function"  # the op called as one
 CPU = Device.cpu()
 COPIES = ("torch copy_", "numpy copyto")
 PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
 FLOORS = (*COPIES, PRODUCT)
-ARGS_ONCE, ARGS_EACH_CALL, FUNCTION = "plan.run", "plan.run, new args", "function"
+ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 
 
 @dataclass(frozen=True)
