@@ -85,6 +85,8 @@ def _torch_seer(takes_gradients: bool) -> Seer:
         layout = _layouts.get((tensor.dtype, tensor.shape, tensor.stride(), tensor.device))
         if layout is None:
             layout = _torch_layout(tensor)
+        if not address and layout.count:
+            raise ValueError(f"a {type(tensor).__name__} without memory")
         return address, _misaligned(address, layout) if address & layout.mask else layout, True, tensor
 
     return see
