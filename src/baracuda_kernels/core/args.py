@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.descriptor import Descriptor, element_of
@@ -159,6 +159,9 @@ def _nth_operand(position: int) -> Callable[[Args], TensorRef | None]:
     return lambda args: args.operands[position]
 
 
+_new = object.__new__
+
+
 class Args:
     """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
 
@@ -208,6 +211,16 @@ class Args:
         self.layouts = tuple(layouts)
         self.addresses = tuple(addresses)
         self.ready = None
+
+    @classmethod
+    def over(
+        cls, sources: list[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...], ready: tuple[object, Any] | None
+    ) -> Self:
+        """Operands whose views are known to be fine, in the order of declaration."""
+        args = _new(cls)
+        args._sources, args._views = sources, None
+        args.layouts, args.addresses, args.ready = layouts, addresses, ready
+        return args
 
     @classmethod
     def _reasons_against_unknown(cls, given: dict[str, Any]) -> Iterator[Reason]:

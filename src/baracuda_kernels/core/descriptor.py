@@ -21,7 +21,9 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+__all__ = ["SYMBOLS", "Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+
+SYMBOLS: set[type] = set()  # what tracers write for ints that are not known yet; descriptors keep them as they are
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class _WrongType(Exception):
 def _read_int(value: Any) -> int:
     if isinstance(value, bool):
         raise _WrongType("an int")
+    if type(value) in SYMBOLS:
+        return value  # type: ignore[no-any-return] # it behaves like one
     try:
         return operator.index(value)
     except TypeError:
@@ -153,7 +157,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 def extents_not_negative(**extents: int | Shape) -> Iterator[Reason]:
     for name, extent in extents.items():
-        if min(extent if isinstance(extent, tuple) else (extent,), default=0) < 0:
+        if any(each < 0 for each in (extent if isinstance(extent, tuple) else (extent,))):
             yield Reason(ReasonCode.NEGATIVE_EXTENT, name, extent, "extents of at least 0")
 
 

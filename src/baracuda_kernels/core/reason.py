@@ -37,6 +37,8 @@ class ReasonCode(Enum):
     READ_ONLY = ("is read-only memory", Severity.INVALID)
     SELF_OVERLAP = ("overlaps itself", Severity.INVALID)
     ALIAS = ("overlaps another operand", Severity.INVALID)
+    FRAMEWORK = ("belongs to another framework", Severity.INVALID)
+    NEEDS_GRADIENT = ("needs a gradient, and none is recorded here", Severity.INVALID)
     STRIDE = ("has a stride this op does not allow", Severity.INVALID)
     BEFORE_BUFFER = ("reaches before the start of its buffer", Severity.INVALID)
     BUFFER = ("reaches past the end of its buffer", Severity.BUFFER)
@@ -68,6 +70,9 @@ class ReasonCode(Enum):
     def __init__(self, says: str, severity: Severity) -> None:
         self.says = says
         self.severity = severity
+
+
+ABOUT_LAYOUT = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)  # what does not hold of a contiguous copy
 
 
 @dataclass(frozen=True)

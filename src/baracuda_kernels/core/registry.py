@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from baracuda_kernels.core.function import Function
     from baracuda_kernels.core.plan import Plan
 
 _plans: dict[str, type[Plan[Any, Any]]] = {}
+_functions: dict[str, Function] = {}
 
 
 def op_name(plan: type[Plan[Any, Any]]) -> str:
@@ -28,10 +31,33 @@ def register(plan: type[Plan[Any, Any]]) -> None:
     _plans[op_name(plan)] = plan
 
 
+def register_function(function: Function) -> None:
+    _functions[function.name] = function
+
+
 def plans() -> dict[str, type[Plan[Any, Any]]]:
     """All plans of the library, every declaration imported; no backend is."""
+    _import_declarations()
+    return {name: plan for name, plan in sorted(_plans.items()) if plan.__module__.startswith("baracuda_kernels.")}
+
+
+def functions() -> dict[str, Function]:
+    """All functions of the library, by name."""
+    _import_declarations()
+    return {name: each for name, each in sorted(_functions.items()) if each.__module__.startswith("baracuda_kernels.")}
+
+
+def function(name: str) -> Function:
+    """A declared function, of the library or not."""
+    if name not in _functions:
+        _import_declarations()
+    return _functions[name]
+
+
+@functools.cache
+def _import_declarations() -> None:
     ops = importlib.import_module("baracuda_kernels.ops")
     for module in pkgutil.walk_packages(ops.__path__, "baracuda_kernels.ops."):
-        if module.ispkg:  # a package declares its ops when imported; kernel bodies are plain modules
+        # A package declares its plans when imported, its module `functions` the functions; kernel bodies are plain modules.
+        if module.ispkg or module.name.endswith(".functions"):
             importlib.import_module(module.name)
-    return {name: plan for name, plan in sorted(_plans.items()) if plan.__module__.startswith("baracuda_kernels.")}

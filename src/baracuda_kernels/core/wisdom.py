@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from baracuda_kernels.core.bounded import forget_choices
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import InvalidWisdom
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -126,6 +127,7 @@ def load_wisdom(path: str | os.PathLike[str]) -> int:
     """Makes every later selection use what the file says of this machine. Returns how many problems it knows of, of all machines."""
     found = Wisdom.read(path)
     loaded.merge(found)
+    forget_choices()
     return len(found)
 
 
@@ -141,6 +143,7 @@ def forget_wisdom() -> None:
     """Selections are again as if nothing had been loaded or measured."""
     loaded.clear()
     measured.clear()
+    forget_choices()
 
 
 def _key(op: str, problem: Mapping[str, Any], machine: Mapping[str, str]) -> str:

@@ -15,10 +15,11 @@ ALIGNMENT = 16
 class Workspace:
     """`Workspace.none()`, or `Workspace.borrowed(buffer)` over any one-dimensional byte array."""
 
-    __slots__ = ("size", "view")
+    __slots__ = ("address", "size", "view")
 
     def __init__(self, view: TensorMut | None) -> None:
         self.view = view
+        self.address = 0 if view is None else view.address
         self.size = 0 if view is None else view.layout.count
 
     @staticmethod
@@ -34,10 +35,6 @@ class Workspace:
             wanted = "a one-dimensional array of bytes without gaps"
             raise rejection("Workspace.borrowed", [Reason(ReasonCode.WRONG_TYPE, "buffer", got, wanted)])
         return Workspace(view)
-
-    @property
-    def address(self) -> int:
-        return 0 if self.view is None else self.view.address
 
     def __repr__(self) -> str:
         return "Workspace.none()" if self.view is None else f"Workspace({self.size} bytes, {self.view.device})"

@@ -1,0 +1,171 @@
+"""A call that is ready to be repeated: its plan is selected, and how its results are made is known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from baracuda_kernels.core.bounded import Bounded
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.framework import Framework, framework_of
+from baracuda_kernels.core.layout import Layout
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.preference import PlanPreference
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.tensor import TensorRef
+from baracuda_kernels.core.workspace import Workspace
+
+__all__ = ["Call", "of_another", "planned"]
+
+MOST_PLANS = 1024  # kept in all
+
+_plans = Bounded(MOST_PLANS)
+_selecting = threading.RLock()
+
+
+def planned(
+    plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Device, preference: PlanPreference | None
+) -> Plan[Any, Any]:
+    """The plan for a problem: the one selected before, where there is one."""
+    if preference is not None and not isinstance(preference, PlanPreference):
+        return plan.select(Stream.on(device), descriptor, preference)  # which says what is wrong with it
+    key = (plan, descriptor, device, preference)
+    found: Plan[Any, Any] | None = _plans.get(key)
+    if found is None:
+        with _selecting:  # so that threads that meet a new problem together compile it once
+            found = _plans.get(key)
+            if found is None:
+                found = plan.select(Stream.on(device), descriptor, preference)
+                _plans.put(key, found)
+    return found
+
+
+class Call:
+    """A function with certain layouts and options, ready to be repeated with other arrays."""
+
+    def __init__(
+        self, function: str, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
+    ) -> None:
+        operands = plan.args_type.OPERANDS
+        self.function, self.framework, self.plan = function, framework, plan
+        self.given, self.returned = dict(given), tuple(returned)
+        made = {
+            operand.name: operand.contiguous_layout(plan.descriptor, plan.device)
+            for operand in operands
+            if operand.writes and operand.is_given(plan.descriptor, True)
+        }
+        self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
+        self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
+        self.made = tuple(made)
+        # Where each operand is found among what is given and made; last of all stands nothing, for those left out.
+        together = [*given, *made]
+        places = [together.index(operand.name) if operand.name in together else len(together) for operand in operands]
+        self.places = None if places == list(range(len(together))) else places
+        self.results = tuple(together.index(name) if name in made else None for name in returned)
+        moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
+        self.stream = None if moves else Stream.on(plan.device)
+        self.scratch = framework.maker((plan.workspace_size,), ElementKind.U8, plan.device) if plan.workspace_size else None
+        self.fresh = self._runner()
+
+    def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
+        """With the given arrays, in the order of `given`."""
+        if stream is None:
+            stream = self.stream or self.framework.current_stream(self.plan.device)
+        with self._queued_on(stream):
+            return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
+
+    def _runner(self) -> Callable[[list[Any], list[int], Stream], Any]:
+        """Runs into new memory. This is all there is to a repeated call, so everything it needs is at hand."""
+        makers, places, layouts, scratch = self.makers, self.places, self.layouts, self.scratch
+        run, args_over, address_of = self.plan.run, self.plan.args_type.over, self.framework.address
+        only = self.results[0] if len(self.results) == 1 and self.framework.finished is None else None
+        no_workspace = Workspace.none()
+        admitted: tuple[object, Any] | None = None  # what the plan found the first time
+
+        def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
+            nonlocal admitted
+            for make in makers:
+                array = make()
+                sources.append(array)
+                addresses.append(address_of(array))
+            if places is None:
+                args = args_over(sources, layouts, tuple(addresses), admitted)
+            else:
+                everything, everywhere = [*sources, None], [*addresses, 0]
+                ordered = [everything[place] for place in places]
+                args = args_over(ordered, layouts, tuple([everywhere[place] for place in places]), admitted)
+            run(stream, no_workspace if scratch is None else Workspace.borrowed(scratch()), args)
+            admitted = args.ready
+            return self._results(sources) if only is None else sources[only]
+
+        return fresh
+
+    def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
+        """Runs into the caller's memory, as far as there is any."""
+        outputs = self._outputs(out)
+        operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
+        made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
+        args = self.plan.args_type(**operands, **made, **outputs)
+        self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), args)
+        if self.framework.written is not None:
+            self.framework.written(outputs.values())
+        arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def _queued_on(self, stream: Stream) -> Any:
+        """Memory is made where it will be used, so that it is not given to others too early."""
+        queued_on, device = self.framework.queued_on, self.plan.device
+        if queued_on is None or device.kind is DeviceKind.CPU or not isinstance(stream, Stream) or stream.device != device:
+            return nullcontext()  # the plan says what is wrong with the stream
+        return queued_on(stream)
+
+    def _finish(self, array: Any, first: Any) -> Any:
+        finished = self.framework.finished
+        return array if finished is None else finished(array, first)
+
+    def _results(self, sources: list[Any]) -> Any:
+        finished = [None if place is None else self._finish(sources[place], sources[0]) for place in self.results]
+        return finished[0] if len(finished) == 1 else tuple(finished)
+
+    def _outputs(self, out: Any) -> dict[str, Any]:
+        """The caller's outputs by name: one array, a sequence in the order of the results, or a dict."""
+        if isinstance(out, Mapping):
+            given = dict(out)
+        elif isinstance(out, tuple | list):
+            given = dict(zip(self.returned, out, strict=False))
+            if len(out) != len(self.returned):
+                self._refuse(
+                    Reason(ReasonCode.WRONG_TYPE, "out", f"{len(out)} arrays", f"one for each of {', '.join(self.returned)}")
+                )
+        elif len(self.returned) > 1:
+            wanted = f"a tuple or dict of {', '.join(self.returned)}"
+            self._refuse(Reason(ReasonCode.WRONG_TYPE, "out", type(out).__name__, wanted))
+        else:
+            given = {self.returned[0]: out}
+        writable = [operand.name for operand in self.plan.args_type.OPERANDS if operand.writes]
+        reasons = []
+        for name, array in given.items():
+            if name not in writable:
+                reasons.append(Reason(ReasonCode.UNKNOWN_OPERAND, str(name), str(name), f"one of {', '.join(writable)}"))
+            elif array is not None and framework_of(array) is not self.framework:
+                reasons.append(of_another(name, array, self.framework))
+            elif array is not None and self.framework.needs_gradient is not None and self.framework.needs_gradient(array):
+                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, "requires_grad=True", "memory that no gradient is taken of"))
+        if reasons:
+            self._refuse(*reasons)
+        return {name: array for name, array in given.items() if array is not None}
+
+    def _refuse(self, *reasons: Reason) -> None:
+        raise rejection(self.function, reasons)
+
+
+def of_another(name: str, array: Any, framework: Framework) -> Reason:
+    found = framework_of(array)
+    got = f"a {type(array).__name__}" if found is None else f"an array of {found.name}"
+    return Reason(ReasonCode.FRAMEWORK, name, got, f"an array of {framework.name}, as the first one is")

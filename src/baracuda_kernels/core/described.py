@@ -1,0 +1,83 @@
+"""What a function takes and gives, as its description and its plan's operands say."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.core.args import Access, Operand
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.plan import Plan
+
+__all__ = ["COMMON", "RETURN", "Described", "Option"]
+
+COMMON = ("out", "preference", "stream")  # what every function takes
+RETURN = "return_"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter that is no array."""
+
+    name: str
+    type: Any  # its annotation
+    default: Any  # inspect.Parameter.empty where there is none
+
+
+class Described:
+    """The parameters and results of a function."""
+
+    def __init__(self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]]) -> None:
+        self.describe, self.plan = describe, plan
+        self.name = self.__name__ = self.__qualname__ = describe.__name__
+        self.__doc__, self.__module__ = describe.__doc__, describe.__module__
+        self.declared = inspect.signature(describe, eval_str=True)
+        parameters = self.declared.parameters.values()
+        reads = {operand.name: operand for operand in plan.args_type.OPERANDS if not operand.writes}
+        self.inputs: dict[str, Operand] = {each.name: reads[each.name] for each in parameters if each.name in reads}
+        self.options = {
+            each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
+        }
+        self.outputs: dict[str, Operand] = {
+            operand.name: operand for operand in plan.args_type.OPERANDS if operand.access is Access.WRITE
+        }
+        missing = [name for name in reads if name not in self.inputs]
+        if missing:
+            raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
+        # The public signature: arrays instead of views, and what every function takes.
+        public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in parameters]
+        public += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
+        self.__signature__ = inspect.Signature(public)
+
+    def optional(self, name: str) -> bool:
+        """Whether that input may be None."""
+        return self.inputs[name].present_rule is not True
+
+    def returned(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """The outputs that make up the result, in order. One that this problem does not have is None there."""
+        return tuple(name for name in self.outputs if options.get(f"{RETURN}{name}", True))
+
+    def results(self, descriptor: Descriptor, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those of the returned outputs that this problem has."""
+        return tuple(name for name in self.returned(options) if self.outputs[name].is_given(descriptor, True))
+
+    def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """All options: those given, and the default values of the others."""
+        return {name: options.get(name, option.default) for name, option in self.options.items()}
+
+    def call_text(self) -> str:
+        """How it is called, without types and without what every function takes."""
+        plain = [
+            each.replace(annotation=inspect.Parameter.empty, default=getattr(each.default, "value", each.default))
+            for each in self.declared.parameters.values()
+        ]
+        return f"{self.name}{inspect.Signature(plain)}"
+
+    def __reduce__(self) -> str:
+        """Like a plain function, it is copied and sent to other processes by its name."""
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}{self.__signature__}>"

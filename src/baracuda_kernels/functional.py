@@ -1,0 +1,16 @@
+"""Every function by name. What they take is declared in `functional.pyi`, which is generated from their declarations."""
+
+from __future__ import annotations
+
+from baracuda_kernels.core import registry
+
+
+def __getattr__(name: str) -> object:
+    functions = registry.functions()
+    if name not in functions:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return functions[name]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *registry.functions()]

@@ -1,0 +1,36 @@
+"""NumPy's arrays; bf16 is ml_dtypes'."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.encoding import NUMPY_NAMES
+from baracuda_kernels.core.framework import Framework
+from baracuda_kernels.core.layout import Shape
+
+
+@functools.cache
+def dtype_of(element: ElementKind) -> numpy.dtype[Any]:
+    if element is ElementKind.BF16:
+        import ml_dtypes
+
+        return numpy.dtype(ml_dtypes.bfloat16)
+    return numpy.dtype(NUMPY_NAMES[element])
+
+
+def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
+    return functools.partial(numpy.empty, shape, dtype_of(element))
+
+
+def address(array: Any) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})")

@@ -1,0 +1,14 @@
+from baracuda_kernels.torch.functional import log_softmax as log_softmax
+from baracuda_kernels.torch.functional import log_softmax_backward as log_softmax_backward
+from baracuda_kernels.torch.functional import rms_norm as rms_norm
+from baracuda_kernels.torch.functional import rms_norm_backward as rms_norm_backward
+from baracuda_kernels.torch.functional import rope as rope
+from baracuda_kernels.torch.functional import rope_backward as rope_backward
+from baracuda_kernels.torch.functional import sdpa as sdpa
+from baracuda_kernels.torch.functional import sdpa_backward as sdpa_backward
+from baracuda_kernels.torch.functional import softmax as softmax
+from baracuda_kernels.torch.functional import softmax_backward as softmax_backward
+from baracuda_kernels.torch.functional import ssd_chunk_scan as ssd_chunk_scan
+from baracuda_kernels.torch.functional import ssd_chunk_scan_backward as ssd_chunk_scan_backward
+from baracuda_kernels.torch.patching import Report as Report
+from baracuda_kernels.torch.patching import patched as patched

@@ -1,0 +1,220 @@
+"""Every function as an operator of the namespace `baracuda`, and the way a call takes to it.
+
+A call that nobody watches goes straight to the function, where the dispatcher would end too, some microseconds later.
+Whoever watches (a tracer, a mode, functorch, autocast, the profiler) sees the operator.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Collection
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import _C
+
+from baracuda_kernels.core import descriptor, registry
+from baracuda_kernels.core.arrays import glance
+from baracuda_kernels.core.bounded import Bounded
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import Error, Unsupported, rejection
+from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.preference import Determinism, PlanPreference
+from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
+from baracuda_kernels.core.view import View
+from baracuda_kernels.interop.torch_views import DTYPES
+from baracuda_kernels.torch import autocast, batching, gradients
+from baracuda_kernels.torch.schema import Schema
+
+__all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watched"]
+
+NAMESPACE = "baracuda"
+DEVICES = ("CPU", "CUDA")
+MOST_LAYOUTS = 1024  # that each operator remembers to copy
+DETERMINISTIC = PlanPreference(determinism=Determinism.RUN_TO_RUN)
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+_library = torch.library.Library(NAMESPACE, "DEF")
+descriptor.SYMBOLS.add(torch.SymInt)
+
+
+class Operator:
+    """One function as an operator: everything that is registered for it, derived from its declaration."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.name = function, function.name
+        self.schema = Schema(function)
+        self._refused = Bounded(MOST_LAYOUTS)  # layouts of inputs by name
+        _library.define(self.schema.text(), tags=(torch.Tag.pt2_compliant_tag,))
+        self.overload = getattr(getattr(torch.ops, NAMESPACE), self.name).default
+        self.recorder = gradients.recorder(self)
+        for device in DEVICES:
+            _library.impl(self.name, self.kernel, device)
+            if function.gradient is not None:  # a backward computes in the elements that the forward did
+                _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
+        _library.impl(self.name, functools.partial(gradients.kernel, self), "Autograd", with_keyset=True)
+        torch.library.register_fake(f"{NAMESPACE}::{self.name}", self.fake, lib=_library)
+        torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(batching.rule, self), lib=_library)
+
+    def kernel(self, *arguments: Any) -> Any:
+        """What the operator does on a device, with arguments as the dispatcher hands them on."""
+        if self.schema.axes:  # a list cannot be looked up
+            arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
+        return self._everything(*arguments)
+
+    def _everything(self, *arguments: Any) -> Any:
+        """Every output, also those that nobody asked for."""
+        schema, leading = self.schema, self.schema.leading
+        results = self.compute(*arguments[:leading], **dict(zip(schema.named, arguments[leading:], strict=True)), **schema.always)
+        if not schema.conditional:
+            return results
+        values = dict(zip(schema.arguments, arguments, strict=True))
+        made = dict(zip(self.function.returned(values), results if type(results) is tuple else (results,), strict=True))
+        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in schema.outputs)
+
+    def compute(self, *given: Any, **named: Any) -> Any:
+        """The function itself, deterministic where PyTorch is told to be."""
+        if not torch.are_deterministic_algorithms_enabled():
+            return self._in_any_layout(given, named)
+        try:
+            return self._in_any_layout(given, named | {"preference": DETERMINISTIC})
+        except Unsupported as refusal:
+            if not torch.is_deterministic_algorithms_warn_only_enabled():
+                raise
+            warnings.warn(str(refusal), stacklevel=4)
+        return self._in_any_layout(given, named)
+
+    def _in_any_layout(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Inputs whose layout the plan refuses are copied; PyTorch's operators take any."""
+        if len(self._refused):  # what was refused once need not be tried again
+            given, named = (), self._copied(given, named, ())
+        try:
+            return self.function.compute(*given, **named)
+        except Error as refusal:
+            refused = {reason.where for reason in refusal.reasons if reason.code in ABOUT_LAYOUT}.intersection(self.schema.inputs)
+            if not refused:
+                raise
+        return self.function.compute(**self._copied(given, named, refused))
+
+    def _copied(self, given: tuple[Any, ...], named: dict[str, Any], refused: Collection[str]) -> dict[str, Any]:
+        """The arguments by name, with a contiguous copy of each input that is refused, or was with the same layout before."""
+        values = dict(zip(self.schema.positional, given, strict=False)) | named
+        for name in self.schema.inputs:
+            seen = glance(values.get(name))
+            if seen is not None and (name in refused or self._refused.get((name, seen[1]))):
+                self._refused.put((name, seen[1]), True)
+                values[name] = values[name].clone(memory_format=torch.contiguous_format)
+        return values
+
+    def fake(self, *arguments: Any) -> Any:
+        """Results without values, of the shapes and elements that the plan's outputs are declared with."""
+        schema = self.schema
+        values = dict(zip(schema.arguments, arguments, strict=True))
+        problem = self.describe(values)
+        like = arguments[0]
+        results = [
+            like.new_empty(operand.shapes(problem)[0], dtype=DTYPES[operand.element(problem)])
+            if schema.is_there(name, values)
+            else _nothing_beside(values)
+            for name, operand in self.function.outputs.items()
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def describe(self, values: dict[str, Any]) -> Any:
+        """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
+        given: dict[str, Any] = dict(self.schema.always)
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor):
+                value = SimpleNamespace(shape=tuple(value.shape), element=self._element(name, value))
+            given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
+        return self.function.describe(**given)
+
+    def _element(self, name: str, tensor: torch.Tensor) -> ElementKind:
+        try:
+            return ElementKind.of(tensor.dtype)
+        except ValueError as unknown:
+            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
+
+    def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call by way of PyTorch's dispatcher."""
+        values = self.schema.bind(given, named)
+        for name in self.schema.inputs:
+            if not isinstance(values[name], torch.Tensor) and not (values[name] is None and self.function.optional(name)):
+                raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
+        return self.schema.returned(self.overload(*self.schema.plain(values)), values)
+
+    def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call that nobody watches, with its gradient recorded."""
+        values = self.schema.bind(given, named)
+        arguments = [values[name] for name in self.schema.arguments]
+        return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)
+
+
+def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
+    """Stands for an output that a problem does not have."""
+    return next(iter(values.values())).new_empty(0)  # type: ignore[no-any-return]
+
+
+def _entry(of: Operator) -> Callable[..., Any]:
+    """The public function."""
+    known = of.schema.known
+
+    def call(*given: Any, **named: Any) -> Any:
+        if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
+            return of.dispatch(given, named)
+        recorded = None
+        for value in (*given, *named.values()) if named else given:
+            if isinstance(value, torch.Tensor):
+                if not is_plain(value):
+                    return of.dispatch(given, named)
+                recorded = recorded or value.requires_grad
+        if recorded is None:
+            return of.dispatch(given, named)  # which says what is wrong
+        if recorded and torch.is_grad_enabled():
+            return of.record(given, named)
+        return of.compute(*given, **named)
+
+    call.__name__ = call.__qualname__ = of.name
+    # A code object of its own, since torch.compile counts by it what it has compiled.
+    call.__code__ = call.__code__.replace(co_name=of.name, co_qualname=of.name)
+    call.__doc__ = of.function.__doc__
+    declared = of.function.declared
+    arrays = [
+        each.replace(annotation=inspect.Parameter.empty) if each.name in of.function.inputs else each
+        for each in declared.parameters.values()
+    ]
+    call.__signature__ = inspect.Signature(arrays)  # type: ignore[attr-defined] # as inspect looks for it
+    return call
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a tensor as PyTorch itself makes them, with memory."""
+    return type(value) in _PLAIN_TYPES and not value.is_meta
+
+
+def watched() -> bool:
+    """Whether a call has to go through the dispatcher, so that somebody sees it or does something about it."""
+    return bool(
+        _C._len_torch_dispatch_stack()
+        or _C._len_torch_function_stack()
+        or _C._is_any_autocast_enabled()
+        or _C._functorch.peek_interpreter_stack() is not None
+        or gradients.in_forward_mode()
+        or _C._is_tracing()
+        or _C._autograd._profiler_enabled()
+    )
+
+
+@functools.cache
+def operator(name: str) -> Operator:
+    """The operator of that name, registered when first asked for."""
+    return Operator(registry.function(name))
+
+
+@functools.cache
+def entry(name: str) -> Callable[..., Any]:
+    """The public function of that name."""
+    return _entry(operator(name))

@@ -1,0 +1,111 @@
+"""How a function's signature reads as the schema of an operator: tensors first, then options, every argument given."""
+
+from __future__ import annotations
+
+import itertools
+import types
+import typing
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from baracuda_kernels.core.args import Operand
+from baracuda_kernels.core.described import RETURN, Option
+from baracuda_kernels.core.function import Function
+
+__all__ = ["Schema"]
+
+_AXES = "int[]"
+_TYPES = {tuple[int, ...]: _AXES, str: "str", float: "float", bool: "bool", int: "int"}  # the first that an annotation allows
+
+
+class Schema:
+    """The arguments of an operator and its outputs.
+
+    An operator always has the same outputs, so it returns all that the plan writes; one that a problem does not have is an empty
+    tensor. A `return_` option is an argument only where the problem differs by it.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.inputs, self.outputs = tuple(function.inputs), tuple(function.outputs)
+        self.conditions = {name: self._condition(operand) for name, operand in function.outputs.items()}
+        self.single = len(self.outputs) == 1
+        self.conditional = any(self.conditions.values())
+        self.flags = tuple(f"{RETURN}{name}" for name in self.outputs)
+        dropped = {*self.flags} - {*self.conditions.values()}
+        self.options = tuple(name for name in function.options if name not in dropped)
+        self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
+        self.arguments = self.inputs + self.options
+        self.axes = tuple(name for name in self.options if self._type(name) == _AXES)
+        parameters = function.declared.parameters.values()
+        self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
+        pairs = zip(self.arguments, self.positional, strict=False)
+        self.leading = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))  # arguments to pass by position
+        self.named = self.arguments[self.leading :]
+        self.defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+        self.known = frozenset(function.declared.parameters)
+
+    def text(self) -> str:
+        arguments = ", ".join(f"{self._type(name)} {name}" for name in self.arguments)
+        returns = ", ".join(["Tensor"] * len(self.outputs))
+        return f"{self.function.name}({arguments}) -> {returns if len(self.outputs) == 1 else f'({returns})'}"
+
+    def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Every parameter of the function with its value, as a call with these has it."""
+        values = dict(self.defaults)
+        values.update(zip(self.positional, given, strict=False))
+        values.update(named)
+        twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
+        if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
+            self.function.declared.bind(*given, **named)  # which says what is wrong
+        return values
+
+    def plain(self, values: Mapping[str, Any]) -> list[Any]:
+        """The operator's arguments, in the forms that schemas know."""
+        return [_plain(values[name], name in self.axes) for name in self.arguments]
+
+    def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
+        """Whether the problem has that output."""
+        condition = self.conditions[output]
+        return condition is None or (values[condition] is not None and values[condition] is not False)
+
+    def returned(self, results: Any, values: Mapping[str, Any]) -> Any:
+        """What the function returns, of everything that the operator did."""
+        if self.single:
+            return results
+        wanted = [
+            result if self.is_there(name, values) else None
+            for name, flag, result in zip(self.outputs, self.flags, results, strict=True)
+            if values.get(flag, True)
+        ]
+        return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+    def _condition(self, operand: Operand) -> str | None:
+        """The argument that decides whether an output is there: `has_gamma` follows `gamma`, else `return_gamma`."""
+        if operand.present_rule is True:
+            return None
+        name = str(operand.present_rule).removeprefix("has_")
+        for argument in (name, f"{RETURN}{name}"):
+            if argument in self.function.inputs or argument in self.function.options:
+                return argument
+        raise TypeError(f"{self.function.name}: nothing decides whether {operand.name} is there")
+
+    def _type(self, name: str) -> str:
+        if name in self.inputs:
+            return "Tensor?" if self.function.optional(name) else "Tensor"
+        return _option_type(self.function.options[name])
+
+
+def _option_type(option: Option) -> str:
+    kinds = typing.get_args(option.type) or (option.type,)
+    for kind, text in _TYPES.items():
+        if kind in kinds:
+            return f"{text}?" if types.NoneType in kinds else text
+    raise TypeError(f"the option {option.name}: {option.type} has no form in a schema")
+
+
+def _plain(value: Any, is_axes: bool) -> Any:
+    if is_axes and isinstance(value, int):
+        return (value,)
+    return value.value if isinstance(value, Enum) else value
