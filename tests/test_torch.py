@@ -1,10 +1,8 @@
-"""The PyTorch operators: eager, compiled, exported, under autocast, vmap and functorch, and their gradients."""
+"""The PyTorch operators: results, registration, gradients, layouts, errors, determinism."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,101 +12,27 @@ import torch
 
 import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
-from baracuda_kernels.core import registry
 from baracuda_kernels.core.function import function as declare
 from baracuda_kernels.core.view import View
 from baracuda_kernels.torch.operators import operator
 from baracuda_kernels.torch.schema import Schema
 
-FUNCTIONS = registry.functions()
-FORWARD = [name for name, function in FUNCTIONS.items() if function.gradient]
-
-
-def tensor(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def _scan(dtype: torch.dtype, **more: Any) -> dict[str, Any]:
-    x, b, c = tensor(2, 5, 4, 3, dtype=dtype), tensor(2, 5, 2, 6, dtype=dtype), tensor(2, 5, 2, 6, dtype=dtype)
-    dt, a = tensor(2, 5, 4, dtype=dtype).sigmoid(), -tensor(4, dtype=dtype).exp()
-    return {"x": x, "dt": dt, "a": a, "b": b, "c": c, "chunk_size": 2, **more}
-
-
-# Calls that between them have every optional input and every optional output.
-CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
-    "softmax": lambda dtype: [{"x": tensor(3, 4, 5, dtype=dtype)}, {"x": tensor(3, 4, 5, dtype=dtype), "axis": 1}],
-    "log_softmax": lambda dtype: [{"x": tensor(3, 4, 5, dtype=dtype), "axis": 0}],
-    "rms_norm": lambda dtype: [
-        {"x": tensor(3, 4, 5, dtype=dtype), "gamma": tensor(5, dtype=dtype), "return_rms": True},
-        {"x": tensor(3, 4, 5, dtype=dtype), "axes": (1, 2), "eps": 0.5},
-    ],
-    "rope": lambda dtype: [
-        {"x": tensor(2, 3, 5, 8, dtype=dtype), "positions": torch.tensor([3, 1, -4, 1, 5])},
-        {"x": tensor(2, 3, 5, 8, dtype=dtype), "style": bk.RopeStyle.HALF, "rotary_dim": 4, "base": 100.0},
-    ],
-    "sdpa": lambda dtype: [
-        {"q": tensor(2, 4, 3, 6, dtype=dtype), "k": tensor(2, 2, 5, 6, dtype=dtype), "v": tensor(2, 2, 5, 7, dtype=dtype),
-         "mask": tensor(2, 4, 3, 5, dtype=dtype), "return_attn": True},
-        {"q": tensor(2, 4, 5, 6, dtype=dtype), "k": tensor(2, 4, 5, 6, dtype=dtype), "v": tensor(2, 4, 5, 7, dtype=dtype),
-         "is_causal": True, "scale": 0.3},
-    ],
-    "ssd_chunk_scan": lambda dtype: [
-        _scan(dtype),
-        _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),
-    ],
-}  # fmt: skip
-FIRST_CALLS = [pytest.param(name, 0, id=name) for name in FORWARD]
-ALL_CALLS = [
-    pytest.param(name, place, id=f"{name}-{place}") for name in FORWARD for place in range(len(CALLS[name](torch.float64)))
-]
-
-
-def call_of(name: str, place: int, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
-    return CALLS[name](dtype)[place]
-
-
-def differentiable(name: str, values: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The inputs of a call that have a gradient."""
-    gradient = FUNCTIONS[name].backward()
-    return {of: values[of] for of in gradient.results.values() if values.get(of) is not None}
-
-
-def with_gradients(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    return values | {of: value.detach().requires_grad_() for of, value in differentiable(name, values).items()}
-
-
-def backward_call(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """A call of the backward, as a call of the forward leads to it."""
-    function = FUNCTIONS[name]
-    gradient = function.backward()
-    flags = {flag: True for flag in function.options if flag.startswith("return_")}
-    outputs = getattr(bk, name)(**(values | flags))
-    everything = dict(zip(function.outputs, outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
-    saved = {of: values.get(of) for of in gradient.saved_inputs} | {of: everything[of] for of in gradient.saved_outputs}
-    upstream = {of: torch.ones_like(everything[output]) for of, output in gradient.upstream.items()}
-    return saved | upstream | {option: values[option] for option in gradient.options if option in values}
-
-
-LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "contiguous": lambda given: given.contiguous(),
-    "permuted": lambda given: given.transpose(0, -1).contiguous().transpose(0, -1),
-    "expanded": lambda given: given[..., :1].expand(given.shape) if given.is_floating_point() else given,
-}
-
-
-def laid_out(values: dict[str, Any], layout: str) -> dict[str, Any]:
-    return {name: LAYOUTS[layout](value) if isinstance(value, torch.Tensor) else value for name, value in values.items()}
-
-
-def flat(results: Any) -> list[torch.Tensor]:
-    return [each for each in (results if isinstance(results, tuple) else (results,)) if each is not None]
-
-
-def objective(results: Any) -> torch.Tensor:
-    """A number to differentiate, with another derivative by every element, that depends on it."""
-    parts = [each for each in flat(results) if each.requires_grad]
-    return sum(((each.float() ** 2 * torch.linspace(1, 2, each.numel()).view(each.shape)).sum() for each in parts), torch.zeros(()))
+from torch_calls import (
+    ALL_CALLS,
+    CALLS,
+    FIRST_CALLS,
+    FORWARD,
+    FUNCTIONS,
+    LAYOUTS,
+    backward_call,
+    call_of,
+    differentiable,
+    flat,
+    laid_out,
+    objective,
+    tensor,
+    with_gradients,
+)
 
 
 def test_every_function_is_there_with_its_signature() -> None:
@@ -158,132 +82,6 @@ def test_gradients(name: str, place: int) -> None:
         return tuple(each for each in results if each.requires_grad)
 
     assert torch.autograd.gradcheck(function, tuple(values[each] for each in names))
-
-
-@pytest.fixture
-def compiler() -> Any:
-    """torch.compile without what earlier tests have left in it."""
-    torch.compiler.reset()
-    yield functools.partial(torch.compile, fullgraph=True, dynamic=True)
-    torch.compiler.reset()
-
-
-@pytest.mark.parametrize(("name", "place"), ALL_CALLS)
-def test_compiled_in_one_graph(name: str, place: int, compiler: Any) -> None:
-    values = with_gradients(name, call_of(name, place, torch.float32))
-    function = getattr(bt, name)
-    compiled = compiler(lambda given: function(**given), backend="aot_eager")
-    inputs = list(differentiable(name, values).values())
-    results = []
-    for each in (function(**values), compiled(values)):
-        results.append([*flat(each), *torch.autograd.grad(objective(each), inputs)])
-    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
-
-
-def test_symbolic_shapes_are_compiled_once(compiler: Any) -> None:
-    compilations = 0
-
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        nonlocal compilations
-        compilations += 1
-        return graph
-
-    attend = compiler(lambda q, gamma: bt.sdpa(bt.rms_norm(q, gamma), q, bt.rope(q)), backend=backend)
-    for batch, steps in ((5, 3), (6, 4), (7, 9)):
-        attend(tensor(batch, 2, steps, 8), tensor(8))
-    assert compilations == 1
-
-
-class Block(torch.nn.Module):
-    """Every forward function once."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = bt.rope(bt.rms_norm(x, axes=-1))
-        x = x + bt.sdpa(x, x, bt.softmax(x)) + bt.log_softmax(x, 1)
-        steps = x.transpose(1, 2)
-        return bt.ssd_chunk_scan(steps, x.new_ones(steps.shape[:3]), -x.new_ones(2), steps, steps)
-
-
-def test_exported_with_a_dynamic_batch() -> None:
-    batch = torch.export.Dim("batch", min=2)
-    program = torch.export.export(Block(), (tensor(3, 2, 5, 4),), dynamic_shapes=({0: batch},))
-    called = {str(node.target) for node in program.graph.nodes if "baracuda" in str(node.target)}
-    assert called == {f"baracuda.{name}.default" for name in FORWARD}
-    x = tensor(7, 2, 5, 4)
-    assert torch.equal(program.module()(x), Block()(x))
-
-
-@pytest.mark.parametrize("name", FORWARD)
-def test_autocast_takes_mixed_elements(name: str) -> None:
-    values = with_gradients(name, call_of(name, 0, torch.float32))
-    first, *others = differentiable(name, values)
-    values[first] = values[first].detach().bfloat16().requires_grad_()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        results = getattr(bt, name)(**values)
-    assert flat(results)[0].dtype is torch.bfloat16  # as PyTorch's own are on the CPU
-    total, inputs = objective(results), [values[each] for each in (first, *others)]
-    outside = torch.autograd.grad(total, inputs, retain_graph=True)
-    with torch.autocast("cpu", dtype=torch.float16):
-        within = torch.autograd.grad(total, inputs)
-    assert [each.dtype for each in outside] == [each.dtype for each in inputs]
-    assert all(torch.equal(one, other) for one, other in zip(outside, within, strict=True))
-
-
-def test_autocast_leaves_f64_alone() -> None:
-    x = tensor(1, 2, 3, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert bt.sdpa(x, x, x).dtype is torch.float64
-        assert bt.sdpa(x.float(), x.float(), x.float()).dtype is torch.bfloat16
-        assert bt.softmax(x.float()).dtype is torch.float32
-
-
-def test_autocast_on_cuda() -> None:
-    with torch._subclasses.FakeTensorMode():
-        x = torch.empty(1, 2, 3, 4, dtype=torch.bfloat16, device="cuda")
-    found = {}
-    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
-    torch.set_autocast_dtype("cuda", torch.float16)
-    torch.set_autocast_enabled("cuda", True)  # as torch.autocast does where there is CUDA
-    try:
-        found = {"softmax": bt.softmax(x), "rms_norm": bt.rms_norm(x), "rope": bt.rope(x), "sdpa": bt.sdpa(x, x.float(), x)}
-    finally:
-        torch.set_autocast_enabled("cuda", enabled)
-        torch.set_autocast_dtype("cuda", dtype)
-    wide, own, lower = torch.float32, torch.bfloat16, torch.float16
-    assert {name: y.dtype for name, y in found.items()} == {"softmax": wide, "rms_norm": wide, "rope": own, "sdpa": lower}
-
-
-@pytest.mark.parametrize(("name", "place"), ALL_CALLS)
-def test_vmap_and_functional_gradients(name: str, place: int) -> None:
-    values = call_of(name, place)
-    function, inputs = getattr(bt, name), differentiable(name, values)
-
-    def total(given: dict[str, torch.Tensor]) -> torch.Tensor:
-        results = flat(function(**(values | given)))
-        return (results[0] * torch.linspace(1, 2, results[0].numel(), dtype=torch.float64).view(results[0].shape)).sum()
-
-    tracked = with_gradients(name, values)
-    kept = {each: tracked[each] for each in inputs}
-    expected = dict(zip(inputs, torch.autograd.grad(total(kept), list(kept.values())), strict=True))
-    found = torch.func.grad(total)(inputs)
-    assert all(torch.equal(found[each], expected[each]) for each in inputs)
-
-    first = next(iter(inputs))
-    several = torch.stack([inputs[first], 2 * inputs[first], 3 * inputs[first]], dim=1)
-    mapped = flat(torch.vmap(lambda one: function(**(values | {first: one})), in_dims=1)(several))
-    alone = [flat(function(**(values | {first: several[:, index]}))) for index in range(3)]
-    for result, parts in zip(mapped, zip(*alone, strict=True), strict=True):
-        torch.testing.assert_close(result, torch.stack(parts), rtol=1e-12, atol=1e-12)
-
-    everything = {each: torch.stack([value, 2 * value]) for each, value in inputs.items()}
-    ones = [torch.func.grad(total)({each: value[index] for each, value in everything.items()}) for index in range(2)]
-    mapped_gradients = torch.vmap(torch.func.grad(total))(everything)
-    gradients_of_mapped = torch.func.grad(lambda given: torch.vmap(total)(given).sum())(everything)
-    with torch.no_grad():
-        assert not any(each.requires_grad for each in torch.func.grad(total)(kept).values())
-    for each in inputs:
-        for gradients in (mapped_gradients, gradients_of_mapped):
-            torch.testing.assert_close(gradients[each], torch.stack([one[each] for one in ones]), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -1,0 +1,148 @@
+"""The PyTorch operators compiled, exported, under autocast, vmap and functorch."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+
+import baracuda_kernels.torch as bt
+
+from torch_calls import (
+    ALL_CALLS,
+    FORWARD,
+    call_of,
+    differentiable,
+    flat,
+    objective,
+    tensor,
+    with_gradients,
+)
+
+
+@pytest.fixture
+def compiler() -> Any:
+    """torch.compile without what earlier tests have left in it."""
+    torch.compiler.reset()
+    yield functools.partial(torch.compile, fullgraph=True, dynamic=True)
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize(("name", "place"), ALL_CALLS)
+def test_compiled_in_one_graph(name: str, place: int, compiler: Any) -> None:
+    values = with_gradients(name, call_of(name, place, torch.float32))
+    function = getattr(bt, name)
+    compiled = compiler(lambda given: function(**given), backend="aot_eager")
+    inputs = list(differentiable(name, values).values())
+    results = []
+    for each in (function(**values), compiled(values)):
+        results.append([*flat(each), *torch.autograd.grad(objective(each), inputs)])
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_symbolic_shapes_are_compiled_once(compiler: Any) -> None:
+    compilations = 0
+
+    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+        nonlocal compilations
+        compilations += 1
+        return graph
+
+    attend = compiler(lambda q, gamma: bt.sdpa(bt.rms_norm(q, gamma), q, bt.rope(q)), backend=backend)
+    for batch, steps in ((5, 3), (6, 4), (7, 9)):
+        attend(tensor(batch, 2, steps, 8), tensor(8))
+    assert compilations == 1
+
+
+class Block(torch.nn.Module):
+    """Every forward function once."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = bt.rope(bt.rms_norm(x, axes=-1))
+        x = x + bt.sdpa(x, x, bt.softmax(x)) + bt.log_softmax(x, 1)
+        steps = x.transpose(1, 2)
+        return bt.ssd_chunk_scan(steps, x.new_ones(steps.shape[:3]), -x.new_ones(2), steps, steps)
+
+
+def test_exported_with_a_dynamic_batch() -> None:
+    batch = torch.export.Dim("batch", min=2)
+    program = torch.export.export(Block(), (tensor(3, 2, 5, 4),), dynamic_shapes=({0: batch},))
+    called = {str(node.target) for node in program.graph.nodes if "baracuda" in str(node.target)}
+    assert called == {f"baracuda.{name}.default" for name in FORWARD}
+    x = tensor(7, 2, 5, 4)
+    assert torch.equal(program.module()(x), Block()(x))
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_autocast_takes_mixed_elements(name: str) -> None:
+    values = with_gradients(name, call_of(name, 0, torch.float32))
+    first, *others = differentiable(name, values)
+    values[first] = values[first].detach().bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        results = getattr(bt, name)(**values)
+    assert flat(results)[0].dtype is torch.bfloat16  # as PyTorch's own are on the CPU
+    total, inputs = objective(results), [values[each] for each in (first, *others)]
+    outside = torch.autograd.grad(total, inputs, retain_graph=True)
+    with torch.autocast("cpu", dtype=torch.float16):
+        within = torch.autograd.grad(total, inputs)
+    assert [each.dtype for each in outside] == [each.dtype for each in inputs]
+    assert all(torch.equal(one, other) for one, other in zip(outside, within, strict=True))
+
+
+def test_autocast_leaves_f64_alone() -> None:
+    x = tensor(1, 2, 3, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert bt.sdpa(x, x, x).dtype is torch.float64
+        assert bt.sdpa(x.float(), x.float(), x.float()).dtype is torch.bfloat16
+        assert bt.softmax(x.float()).dtype is torch.float32
+
+
+def test_autocast_on_cuda() -> None:
+    with torch._subclasses.FakeTensorMode():
+        x = torch.empty(1, 2, 3, 4, dtype=torch.bfloat16, device="cuda")
+    found = {}
+    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    torch.set_autocast_dtype("cuda", torch.float16)
+    torch.set_autocast_enabled("cuda", True)  # as torch.autocast does where there is CUDA
+    try:
+        found = {"softmax": bt.softmax(x), "rms_norm": bt.rms_norm(x), "rope": bt.rope(x), "sdpa": bt.sdpa(x, x.float(), x)}
+    finally:
+        torch.set_autocast_enabled("cuda", enabled)
+        torch.set_autocast_dtype("cuda", dtype)
+    wide, own, lower = torch.float32, torch.bfloat16, torch.float16
+    assert {name: y.dtype for name, y in found.items()} == {"softmax": wide, "rms_norm": wide, "rope": own, "sdpa": lower}
+
+
+@pytest.mark.parametrize(("name", "place"), ALL_CALLS)
+def test_vmap_and_functional_gradients(name: str, place: int) -> None:
+    values = call_of(name, place)
+    function, inputs = getattr(bt, name), differentiable(name, values)
+
+    def total(given: dict[str, torch.Tensor]) -> torch.Tensor:
+        results = flat(function(**(values | given)))
+        return (results[0] * torch.linspace(1, 2, results[0].numel(), dtype=torch.float64).view(results[0].shape)).sum()
+
+    tracked = with_gradients(name, values)
+    kept = {each: tracked[each] for each in inputs}
+    expected = dict(zip(inputs, torch.autograd.grad(total(kept), list(kept.values())), strict=True))
+    found = torch.func.grad(total)(inputs)
+    assert all(torch.equal(found[each], expected[each]) for each in inputs)
+
+    first = next(iter(inputs))
+    several = torch.stack([inputs[first], 2 * inputs[first], 3 * inputs[first]], dim=1)
+    mapped = flat(torch.vmap(lambda one: function(**(values | {first: one})), in_dims=1)(several))
+    alone = [flat(function(**(values | {first: several[:, index]}))) for index in range(3)]
+    for result, parts in zip(mapped, zip(*alone, strict=True), strict=True):
+        torch.testing.assert_close(result, torch.stack(parts), rtol=1e-12, atol=1e-12)
+
+    everything = {each: torch.stack([value, 2 * value]) for each, value in inputs.items()}
+    ones = [torch.func.grad(total)({each: value[index] for each, value in everything.items()}) for index in range(2)]
+    mapped_gradients = torch.vmap(torch.func.grad(total))(everything)
+    gradients_of_mapped = torch.func.grad(lambda given: torch.vmap(total)(given).sum())(everything)
+    with torch.no_grad():
+        assert not any(each.requires_grad for each in torch.func.grad(total)(kept).values())
+    for each in inputs:
+        for gradients in (mapped_gradients, gradients_of_mapped):
+            torch.testing.assert_close(gradients[each], torch.stack([one[each] for one in ones]), rtol=1e-12, atol=1e-12)

@@ -1,0 +1,102 @@
+"""Calls of every function on tensors, which the tests of the PyTorch operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import baracuda_kernels as bk
+from baracuda_kernels.core import registry
+
+FUNCTIONS = registry.functions()
+FORWARD = [name for name, function in FUNCTIONS.items() if function.gradient]
+
+
+def tensor(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def _scan(dtype: torch.dtype, **more: Any) -> dict[str, Any]:
+    x, b, c = tensor(2, 5, 4, 3, dtype=dtype), tensor(2, 5, 2, 6, dtype=dtype), tensor(2, 5, 2, 6, dtype=dtype)
+    dt, a = tensor(2, 5, 4, dtype=dtype).sigmoid(), -tensor(4, dtype=dtype).exp()
+    return {"x": x, "dt": dt, "a": a, "b": b, "c": c, "chunk_size": 2, **more}
+
+
+# Calls that between them have every optional input and every optional output.
+CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
+    "softmax": lambda dtype: [{"x": tensor(3, 4, 5, dtype=dtype)}, {"x": tensor(3, 4, 5, dtype=dtype), "axis": 1}],
+    "log_softmax": lambda dtype: [{"x": tensor(3, 4, 5, dtype=dtype), "axis": 0}],
+    "rms_norm": lambda dtype: [
+        {"x": tensor(3, 4, 5, dtype=dtype), "gamma": tensor(5, dtype=dtype), "return_rms": True},
+        {"x": tensor(3, 4, 5, dtype=dtype), "axes": (1, 2), "eps": 0.5},
+    ],
+    "rope": lambda dtype: [
+        {"x": tensor(2, 3, 5, 8, dtype=dtype), "positions": torch.tensor([3, 1, -4, 1, 5])},
+        {"x": tensor(2, 3, 5, 8, dtype=dtype), "style": bk.RopeStyle.HALF, "rotary_dim": 4, "base": 100.0},
+    ],
+    "sdpa": lambda dtype: [
+        {"q": tensor(2, 4, 3, 6, dtype=dtype), "k": tensor(2, 2, 5, 6, dtype=dtype), "v": tensor(2, 2, 5, 7, dtype=dtype),
+         "mask": tensor(2, 4, 3, 5, dtype=dtype), "return_attn": True},
+        {"q": tensor(2, 4, 5, 6, dtype=dtype), "k": tensor(2, 4, 5, 6, dtype=dtype), "v": tensor(2, 4, 5, 7, dtype=dtype),
+         "is_causal": True, "scale": 0.3},
+    ],
+    "ssd_chunk_scan": lambda dtype: [
+        _scan(dtype),
+        _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),
+    ],
+}  # fmt: skip
+FIRST_CALLS = [pytest.param(name, 0, id=name) for name in FORWARD]
+ALL_CALLS = [
+    pytest.param(name, place, id=f"{name}-{place}") for name in FORWARD for place in range(len(CALLS[name](torch.float64)))
+]
+
+
+def call_of(name: str, place: int, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
+    return CALLS[name](dtype)[place]
+
+
+def differentiable(name: str, values: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The inputs of a call that have a gradient."""
+    gradient = FUNCTIONS[name].backward()
+    return {of: values[of] for of in gradient.results.values() if values.get(of) is not None}
+
+
+def with_gradients(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    return values | {of: value.detach().requires_grad_() for of, value in differentiable(name, values).items()}
+
+
+def backward_call(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A call of the backward, as a call of the forward leads to it."""
+    function = FUNCTIONS[name]
+    gradient = function.backward()
+    flags = {flag: True for flag in function.options if flag.startswith("return_")}
+    outputs = getattr(bk, name)(**(values | flags))
+    everything = dict(zip(function.outputs, outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
+    saved = {of: values.get(of) for of in gradient.saved_inputs} | {of: everything[of] for of in gradient.saved_outputs}
+    upstream = {of: torch.ones_like(everything[output]) for of, output in gradient.upstream.items()}
+    return saved | upstream | {option: values[option] for option in gradient.options if option in values}
+
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda given: given.contiguous(),
+    "permuted": lambda given: given.transpose(0, -1).contiguous().transpose(0, -1),
+    "expanded": lambda given: given[..., :1].expand(given.shape) if given.is_floating_point() else given,
+}
+
+
+def laid_out(values: dict[str, Any], layout: str) -> dict[str, Any]:
+    return {name: LAYOUTS[layout](value) if isinstance(value, torch.Tensor) else value for name, value in values.items()}
+
+
+def flat(results: Any) -> list[torch.Tensor]:
+    return [each for each in (results if isinstance(results, tuple) else (results,)) if each is not None]
+
+
+def objective(results: Any) -> torch.Tensor:
+    """A number to differentiate, with another derivative by every element, that depends on it."""
+    parts = [each for each in flat(results) if each.requires_grad]
+    return sum(((each.float() ** 2 * torch.linspace(1, 2, each.numel()).view(each.shape)).sum() for each in parts), torch.zeros(()))
