@@ -54,6 +54,13 @@ def test_a_weight_of_another_type_is_taken_as_pytorch_takes_it(of_input: torch.d
     torch.testing.assert_close(ours(x), theirs(x))
 
 
+def test_under_autocast_the_result_is_of_pytorchs_type() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        for dtype in (torch.bfloat16, torch.float32):
+            assert bt.RMSNorm(8)(torch.ones(2, 8, dtype=dtype)).dtype == dtype
+        assert bt.Mamba2(16, d_state=8, headdim=8)(torch.ones(1, 4, 16)).dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize("shape", [(4, 8, 3), (24,), (8,), ()])
 def test_rms_norm_refuses_other_shapes(shape: tuple[int, ...]) -> None:
     with pytest.raises(bk.InvalidProblem, match=r"x has the wrong shape: .*wanted \[\.\.\., 3, 8\]"):
@@ -183,3 +190,23 @@ def test_mamba2_sees_no_future() -> None:
 def test_mamba2_refuses_sizes_that_do_not_fit(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(bk.InvalidProblem, match=message):
         bt.Mamba2(16, **arguments)
+
+
+# --- compiled -----------------------------------------------------------------------------------------------------------------
+
+MODULES = {
+    "RMSNorm": (lambda: bt.RMSNorm((3, 8)), (2, 3, 8)),
+    "RotaryEmbedding": (lambda: bt.RotaryEmbedding(style="half"), (1, 2, 5, 8)),
+    "Mamba2": (lambda: bt.Mamba2(16, d_state=8, headdim=8), (2, 9, 16)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_compiled_as_one_graph_and_exported(name: str) -> None:
+    make, shape = MODULES[name]
+    module, x = make(), torch.randn(shape)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for got, wanted in zip(gradients(compiled, x), gradients(module, x), strict=True):
+        torch.testing.assert_close(got, wanted)
+    exported = torch.export.export(module, (x,)).module()
+    torch.testing.assert_close(exported(x), module(x))

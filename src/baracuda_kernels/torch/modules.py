@@ -33,12 +33,14 @@ class RMSNorm(nn.RMSNorm):
 
 
 def _normed(x: Tensor, gamma: Tensor | None, axes: tuple[int, ...], eps: float | None) -> Tensor:
-    """As PyTorch does it: where gamma is of another type, in the wider one; the result is of x's. Without an eps, that of the sums' type."""
-    wide = x.dtype if gamma is None else torch.promote_types(x.dtype, gamma.dtype)
+    """As PyTorch does it: a gamma of another type is met in the wider one, and the result is of x's; by default eps is that of the sums."""
     if eps is None:
-        eps = torch.finfo(torch.promote_types(wide, torch.float32)).eps
-    y: Tensor = rms_norm(x.to(wide), None if gamma is None else gamma.to(wide), axes=axes, eps=eps)
-    return y.to(x.dtype)
+        eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
+    if gamma is None or gamma.dtype == x.dtype or torch.is_autocast_enabled(x.device.type):
+        y: Tensor = rms_norm(x, gamma, axes=axes, eps=eps)
+        return y
+    wide = torch.promote_types(x.dtype, gamma.dtype)
+    return _normed(x.to(wide), gamma.to(wide), axes, eps).to(x.dtype)
 
 
 class RotaryEmbedding(nn.Module):
