@@ -61,7 +61,7 @@ class Call:
             if operand.writes and operand.is_given(plan.descriptor, True)
         }
         self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
-        self.makers = tuple(self._maker(name, layout) for name, layout in made.items())
+        self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
         self.made = tuple(made)
         # Where each operand is found among what is given and made; last of all stands nothing, for those left out.
         together = [*given, *made]
@@ -72,13 +72,6 @@ class Call:
         self.stream = None if moves else Stream.on(plan.device)
         self.scratch = framework.maker((plan.workspace_size,), ElementKind.U8, plan.device) if plan.workspace_size else None
         self.fresh = self._runner()
-
-    def _maker(self, name: str, layout: Layout) -> Callable[[], Any]:
-        try:
-            return self.framework.maker(layout.shape, layout.element, layout.device)
-        except (ValueError, ImportError) as cause:
-            reason = Reason(ReasonCode.ELEMENT, name, layout.element, f"an element that {self.framework.name} has ({cause})")
-            raise rejection(self.function, [reason]) from cause
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
         """With the given arrays, in the order of `given`."""
@@ -124,7 +117,7 @@ class Call:
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
         args = self.plan.args_type(**operands, **made, **outputs)
         self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), args)
-        arrays = [self._finish(made[name]) if name in made else outputs.get(name) for name in self.returned]
+        arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _queued_on(self, stream: Stream) -> Any:
@@ -132,12 +125,12 @@ class Call:
         queued_on = self.framework.queued_on if isinstance(stream, Stream) else None  # the plan says what else it is
         return nullcontext() if queued_on is None else queued_on(stream)
 
-    def _finish(self, array: Any) -> Any:
+    def _finish(self, array: Any, first: Any) -> Any:
         finished = self.framework.finished
-        return array if finished is None or array is None else finished(array)
+        return array if finished is None else finished(array, first)
 
     def _results(self, sources: list[Any]) -> Any:
-        finished = [None if place is None else self._finish(sources[place]) for place in self.results]
+        finished = [None if place is None else self._finish(sources[place], sources[0]) for place in self.results]
         return finished[0] if len(finished) == 1 else tuple(finished)
 
     def _outputs(self, out: Any) -> dict[str, Any]:

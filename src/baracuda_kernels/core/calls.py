@@ -12,7 +12,7 @@ from typing import Any
 from baracuda_kernels.core.arrays import Seen, Seer, seer_of
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import Call, of_another, planned
-from baracuda_kernels.core.described import COMMON, Described
+from baracuda_kernels.core.described import Described
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
@@ -37,9 +37,10 @@ def answering(seers: Seers) -> Callable[..., Any]:
 
     def answer(self: Calls, *given: Any, **named: Any) -> Any:
         out = preference = stream = None
+        key: list[Any] = []
         if named:
-            out, preference, stream = (named.pop(name, None) for name in COMMON)
-        key: list[Any] = [preference, *named]
+            out, preference, stream = named.pop("out", None), named.pop("preference", None), named.pop("stream", None)
+            key = _beginning(preference, named)
         sources: list[Any] = []
         addresses: list[int] = []
         try:
@@ -87,7 +88,7 @@ class Calls(Described):
         options = {name: bound.arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
         arrays = {name: array for name, array in arrays.items() if array is not None}
-        if framework.traced is not None and any(map(framework.traced, arrays.values())):
+        if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
         seen = self._seen(framework, arrays, guarded=seers is GUARDED)
@@ -144,7 +145,7 @@ class Calls(Described):
 
     def _keep(self, framework: Framework, given: Any, named: Any, preference: Any, call: Call, seen: Mapping[str, Seen]) -> None:
         """Under the key that `answer` will look for."""
-        key: list[Any] = [preference, *named]
+        key = _beginning(preference, named)
         layouts = iter([view[1] for view in seen.values()])
         for value in (*given, *named.values()):
             kind = type(value)
@@ -158,6 +159,11 @@ class Calls(Described):
             self.known.put(tuple(key), call)
         except TypeError:  # an option such as a list, that cannot be looked up
             return
+
+
+def _beginning(preference: Any, named: Mapping[str, Any]) -> list[Any]:
+    """Of a key: the names of what is given by name."""
+    return [*named] if preference is None else [preference, *named]
 
 
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:

@@ -23,17 +23,15 @@ class Framework:
     """How one library's arrays are made. One module of `interop` for each."""
 
     name: str
-    maker: Callable[
-        [Shape, ElementKind, Device], Callable[[], Any]
-    ]  # makes arrays without values; whose element it lacks: ValueError
+    maker: Callable[[Shape, ElementKind, Device], Callable[[], Any]]  # makes arrays without values
     address: Callable[[Any], int]  # of an array it made
     contiguous: str  # how a user makes `{}` contiguous
     current_stream: Callable[[Device], Stream] = Stream.on
     queued_on: Callable[[Stream], AbstractContextManager[Any]] | None = None  # memory made within belongs to that stream
-    finished: Callable[[Any], Any] | None = None  # from what `maker` made to what the caller gets
+    finished: Callable[[Any, Any], Any] | None = None  # from what `maker` made to what the caller gets; with what he gave first
     needs_gradient: Callable[[Any], bool] | None = None  # whether a result without one would be a trap
     guarded: Callable[[Seer], Seer] | None = None  # sees arrays only where none needs a gradient; else ValueError
-    traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
+    is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays
 
 

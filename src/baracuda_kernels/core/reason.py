@@ -38,7 +38,7 @@ class ReasonCode(Enum):
     SELF_OVERLAP = ("overlaps itself", Severity.INVALID)
     ALIAS = ("overlaps another operand", Severity.INVALID)
     FRAMEWORK = ("belongs to another framework", Severity.INVALID)
-    NEEDS_GRADIENT = ("requires a gradient, which is not recorded here", Severity.INVALID)
+    NEEDS_GRADIENT = ("needs a gradient, and none is recorded here", Severity.INVALID)
     STRIDE = ("has a stride this op does not allow", Severity.INVALID)
     BEFORE_BUFFER = ("reaches before the start of its buffer", Severity.INVALID)
     BUFFER = ("reaches past the end of its buffer", Severity.BUFFER)

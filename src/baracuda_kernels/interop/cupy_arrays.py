@@ -10,15 +10,17 @@ import cupy
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.interop.numpy_arrays import dtype_of
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
     if element is ElementKind.BF16:
-        raise ValueError("CuPy has no bf16")
+        raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "an element that CuPy has")])
     dtype = dtype_of(element)
 
     def make() -> Any:

@@ -9,14 +9,19 @@ from typing import Any
 import torch
 
 from baracuda_kernels.core.arrays import Seen, Seer
-from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape, row_major
 from baracuda_kernels.interop.torch_views import DTYPES, queued_on
 
+# What compiled PyTorch code makes its buffers with: no dispatch, so it takes less than half the time. It is not a public name.
+_empty_on_cpu = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cpu", None)
+
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
+    if device.kind is DeviceKind.CPU and _empty_on_cpu is not None:
+        return functools.partial(_empty_on_cpu, shape, row_major(shape), DTYPES[element])
     where = torch.device(str(device))
     return functools.partial(torch.empty_strided, shape, row_major(shape), dtype=DTYPES[element], device=where)
 

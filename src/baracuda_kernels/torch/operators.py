@@ -56,48 +56,47 @@ class Operator:
         torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(batching.rule, self), lib=_library)
 
     def kernel(self, *arguments: Any) -> Any:
-        """What the operator does on a device."""
+        """What the operator does on a device, with arguments as the dispatcher hands them on."""
         values = dict(zip(self.schema.arguments, arguments, strict=True))
         for name in self.schema.axes:
             values[name] = tuple(values[name])  # a list cannot be looked up
+        return self._everything(values)
+
+    def _direct(self, *arguments: Any) -> Any:
+        """The same with arguments as the caller wrote them."""
+        return self._everything(dict(zip(self.schema.arguments, arguments, strict=True)))
+
+    def _everything(self, values: dict[str, Any]) -> Any:
+        """Every output, also those that nobody asked for."""
         results = self.compute(**values, **self.schema.always)
-        if len(self.schema.outputs) == 1:
+        if not self.schema.conditional:
             return results
         made = dict(zip(self.function.returned(values), results if type(results) is tuple else (results,), strict=True))
-        return tuple(_nothing_beside(arguments) if made.get(name) is None else made[name] for name in self.schema.outputs)
+        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in self.schema.outputs)
 
     def compute(self, *given: Any, **named: Any) -> Any:
-        """The function itself, as PyTorch's global switches want it. Inputs whose layout is refused are copied."""
-        if torch.are_deterministic_algorithms_enabled():
-            return self._compute_deterministic(given, named)
+        """The function itself, deterministic where PyTorch is told to be."""
+        if not torch.are_deterministic_algorithms_enabled():
+            return self._in_any_layout(given, named)
+        try:
+            return self._in_any_layout(given, named | {"preference": DETERMINISTIC})
+        except Unsupported as refusal:
+            if not torch.is_deterministic_algorithms_warn_only_enabled():
+                raise
+            warnings.warn(str(refusal), stacklevel=4)
+        return self._in_any_layout(given, named)
+
+    def _in_any_layout(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Inputs whose layout the plan refuses are copied; PyTorch's operators take any."""
         try:
             return self.function.compute(*given, **named)
         except Error as refusal:
-            return self._compute_copied(refusal, given, named, None)
-
-    def _compute_deterministic(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        try:
-            return self.function.compute(*given, **named, preference=DETERMINISTIC)
-        except Error as refusal:
-            try:
-                return self._compute_copied(refusal, given, named, DETERMINISTIC)
-            except Unsupported as finally_refused:
-                if not torch.is_deterministic_algorithms_warn_only_enabled():
-                    raise
-                warnings.warn(str(finally_refused), stacklevel=4)
-                return self._compute_copied(finally_refused, given, named, None)
-
-    def _compute_copied(
-        self, refusal: Error, given: tuple[Any, ...], named: dict[str, Any], preference: PlanPreference | None
-    ) -> Any:
-        values = self.schema.bind(given, named)
-        refused = {reason.where for reason in refusal.reasons if reason.code in _LAYOUTS}.intersection(self.schema.inputs)
-        undetermined = preference is None and any(reason.code is ReasonCode.NOT_DETERMINISTIC for reason in refusal.reasons)
-        if not refused and not undetermined:
-            raise refusal
-        for name in refused:
-            values[name] = values[name].clone(memory_format=torch.contiguous_format)
-        return self.function.compute(**values, preference=preference)
+            values = dict(zip(self.schema.positional, given, strict=False)) | named
+            refused = {reason.where for reason in refusal.reasons if reason.code in _LAYOUTS}.intersection(self.schema.inputs)
+            if not refused:
+                raise
+            copies = {name: values[name].clone(memory_format=torch.contiguous_format) for name in refused}
+        return self.function.compute(**values | copies)
 
     def fake(self, *arguments: Any) -> Any:
         """Results without values, of the shapes and elements that the plan's outputs are declared with."""
@@ -108,7 +107,7 @@ class Operator:
         results = [
             like.new_empty(operand.shapes(problem)[0], dtype=DTYPES[operand.element(problem)])
             if schema.is_there(name, values)
-            else _nothing_beside(arguments)
+            else _nothing_beside(values)
             for name, operand in self.function.outputs.items()
         ]
         return results[0] if len(results) == 1 else tuple(results)
@@ -123,17 +122,18 @@ class Operator:
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher."""
         values = self.schema.bind(given, named)
-        return self.schema.returned(self.overload(*self.schema.in_order(values)), values)
+        return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call that nobody watches, with its gradient recorded."""
         values = self.schema.bind(given, named)
-        return self.schema.returned(self.recorder.apply(self.kernel, *self.schema.in_order(values)), values)
+        arguments = [values[name] for name in self.schema.arguments]
+        return self.schema.returned(self.recorder.apply(self._direct, *arguments), values)
 
 
-def _nothing_beside(arguments: tuple[Any, ...]) -> torch.Tensor:
+def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
     """Stands for an output that a problem does not have."""
-    return arguments[0].new_empty(0)  # type: ignore[no-any-return]
+    return next(iter(values.values())).new_empty(0)  # type: ignore[no-any-return]
 
 
 def _form_of(tensor: torch.Tensor) -> Any:
@@ -142,9 +142,10 @@ def _form_of(tensor: torch.Tensor) -> Any:
 
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function."""
+    known = of.schema.known
 
     def call(*given: Any, **named: Any) -> Any:
-        if torch.compiler.is_compiling() or watched():
+        if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
         recorded = False
         for value in (*given, *named.values()) if named else given:

@@ -29,9 +29,12 @@ class Schema:
         self.function = function
         self.inputs, self.outputs = tuple(function.inputs), tuple(function.outputs)
         self.conditions = {name: self._condition(operand) for name, operand in function.outputs.items()}
-        flags = {f"{_RETURN}{name}" for name in self.outputs} - {*self.conditions.values()}
-        self.options = tuple(name for name in function.options if name not in flags)
-        self.always = dict.fromkeys(flags & {*function.options}, True)  # so that the kernel returns every output
+        self.single = len(self.outputs) == 1
+        self.conditional = any(self.conditions.values())
+        self.flags = tuple(f"{_RETURN}{name}" for name in self.outputs)
+        dropped = {*self.flags} - {*self.conditions.values()}
+        self.options = tuple(name for name in function.options if name not in dropped)
+        self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
         self.arguments = self.inputs + self.options
         self.axes = tuple(name for name in self.options if self._type(name) == _AXES)
         parameters = function.declared.parameters.values()
@@ -46,22 +49,16 @@ class Schema:
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter of the function with its value, as a call with these has it."""
-        name = self.function.name
-        if len(given) > len(self.positional):
-            raise TypeError(f"{name}: got {len(given)} positional arguments, takes {', '.join(self.positional)}")
         values = dict(self.defaults)
         values.update(zip(self.positional, given, strict=False))
-        for key, value in named.items():
-            if key not in self.known or key in self.positional[: len(given)]:
-                raise TypeError(f"{name}: got an unexpected argument {key!r}, or got it twice")
-            values[key] = value
-        for key in self.known:
-            if key not in values:
-                raise TypeError(f"{name}: missing argument {key!r}")
+        values.update(named)
+        twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
+        if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
+            self.function.declared.bind(*given, **named)  # which says what is wrong
         return values
 
-    def in_order(self, values: Mapping[str, Any]) -> list[Any]:
-        """The operator's arguments, in the plain forms that schemas know."""
+    def plain(self, values: Mapping[str, Any]) -> list[Any]:
+        """The operator's arguments, in the forms that schemas know."""
         return [_plain(values[name], name in self.axes) for name in self.arguments]
 
     def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
@@ -71,9 +68,12 @@ class Schema:
 
     def returned(self, results: Any, values: Mapping[str, Any]) -> Any:
         """What the function returns, of everything that the operator did."""
-        everything = dict(zip(self.outputs, (results,) if len(self.outputs) == 1 else results, strict=True))
+        if self.single:
+            return results
         wanted = [
-            everything[name] if self.is_there(name, values) else None for name in self.outputs if values.get(_RETURN + name, True)
+            result if self.is_there(name, values) else None
+            for name, flag, result in zip(self.outputs, self.flags, results, strict=True)
+            if values.get(flag, True)
         ]
         return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
