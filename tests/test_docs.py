@@ -44,7 +44,6 @@ def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: py
         exec(compile(code, page.name, "exec"), names)
         printed = capsys.readouterr().out
         assert printed.replace(bk.Device.cpu().arch().value, "x86_64") == shown
-    assert isinstance(names["plan"], bk.Plan)
 
 
 def test_the_first_plan_has_at_most_15_lines() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import plain
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 import baracuda_kernels.torch as bt
+import plain
 
 
 @dataclass(frozen=True)

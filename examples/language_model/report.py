@@ -6,10 +6,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curves import Curve, svg
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from curves import Curve, svg
 
 if TYPE_CHECKING:
     from train import Outcome

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from data import Text
-from model import BARACUDA, PYTORCH, LanguageModel, Ops, Sizes
-from report import show
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import baracuda_kernels as bk
+from data import Text
+from model import BARACUDA, PYTORCH, LanguageModel, Ops, Sizes
+from report import show
 
 WARM_UP = 3  # steps in which kernels are compiled and memory is touched first; they count for the loss, not for the speed
 LAYERS = ("mamba", "mamba", "mamba", "attention", "feed-forward")
@@ -46,7 +46,7 @@ class Job:
 
 
 JOBS = {
-    "cpu": Job(Sizes(256, LAYERS), batch=8, length=256, steps=150),
+    "cpu": Job(Sizes(256, LAYERS), batch=8, length=256, steps=180),
     "cuda": Job(Sizes(1024, 2 * LAYERS, chunk=128), batch=16, length=1024, steps=150, device="cuda", rate=1e-3),
 }
 QUICK = Job(Sizes(64, ("mamba", "attention", "feed-forward"), head=32, state=16, chunk=32), batch=4, length=64, steps=12, rate=4e-3)
