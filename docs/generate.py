@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import performance, picture, stub
+from generator import functions, performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -27,11 +27,13 @@ def pages() -> dict[Path, str]:
     runs = performance.records(ROOT / "bench" / "results")
     parts = {
         ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
+        DOCS / "functional.md": {"functions": functions.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
-    stubs = {ROOT / "src" / "baracuda_kernels" / "functional.pyi": stub.text()}
+    package = ROOT / "src" / "baracuda_kernels"
+    stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}
     pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
     return (
         shares

@@ -67,6 +67,12 @@ def test_rms_norm_refuses_other_shapes(shape: tuple[int, ...]) -> None:
         bt.RMSNorm((3, 8), elementwise_affine=False)(torch.zeros(shape))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64], ids=str)
+def test_rms_norm_refuses_what_is_no_real_number(dtype: torch.dtype) -> None:
+    with pytest.raises(bk.Error, match="gamma|element"):
+        bt.RMSNorm(8)(torch.ones(2, 8, dtype=dtype))
+
+
 # --- RotaryEmbedding ----------------------------------------------------------------------------------------------------------
 
 

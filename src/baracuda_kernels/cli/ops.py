@@ -91,7 +91,15 @@ def markdown() -> str:
         text += ["", f"## {category.value}"]
         for op, of_op in itertools.groupby(of_category, key=lambda line: line.op):
             group = list(of_op)
-            text += ["", f"### {op}", "", f"{_first_line(group[0].plan)} {_page(group[0].plan)}", ""]
+            text += [
+                "",
+                f"### {op}",
+                "",
+                f"{_first_line(group[0].plan)} {_page(group[0].plan)}",
+                "",
+                *_functions(group[0].plan),
+                "",
+            ]
             text += [f"| device | kernel | layout | {' | '.join(map(str, elements))} |"]
             text += ["| --- | --- | --- |" + " --- |" * len(elements)]
             for line in group:
@@ -107,6 +115,13 @@ def _by_category(matrix: list[Line]) -> list[Line]:
 def _page(plan: type[Plan[Any, Any]]) -> str:
     """A link to what its family's page says of the plan."""
     return f"[`{plan.__name__}`]({registry.family(plan)}.md#{plan.__name__.lower()})"
+
+
+def _functions(plan: type[Plan[Any, Any]]) -> Iterator[str]:
+    """What calls it."""
+    for function in registry.functions().values():
+        if function.plan is plan:
+            yield f"- `{function.call_text()}`: {function.__doc__}"
 
 
 def _first_line(plan: type[Plan[Any, Any]]) -> str:

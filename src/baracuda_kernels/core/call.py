@@ -122,8 +122,10 @@ class Call:
 
     def _queued_on(self, stream: Stream) -> Any:
         """Memory is made where it will be used, so that it is not given to others too early."""
-        queued_on = self.framework.queued_on if isinstance(stream, Stream) else None  # the plan says what else it is
-        return nullcontext() if queued_on is None else queued_on(stream)
+        queued_on, device = self.framework.queued_on, self.plan.device
+        if queued_on is None or device.kind is DeviceKind.CPU or not isinstance(stream, Stream) or stream.device != device:
+            return nullcontext()  # the plan says what is wrong with the stream
+        return queued_on(stream)
 
     def _finish(self, array: Any, first: Any) -> Any:
         finished = self.framework.finished

@@ -17,6 +17,7 @@ from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.core.view import View
@@ -77,7 +78,29 @@ class Calls(Described):
     __call__ = answering(GUARDED)
     compute = answering(PLAIN)  # for whoever takes care of gradients: tensors that require them are taken as they are
 
+    def select(self, *given: Any, preference: PlanPreference | None = None, **named: Any) -> Plan[Any, Any]:
+        """The plan that such a call runs."""
+        arrays, options, framework = self._read(given, named)
+        return self._planned(self._seen(framework, arrays, guarded=False), options, preference)
+
     def _first(self, seers: Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
+        arrays, options, framework = self._read(given, named)
+        if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
+            assert framework.trace is not None
+            return framework.trace(self, arrays, options, out, preference, stream)
+        seen = self._seen(framework, arrays, guarded=seers is GUARDED)
+        plan = self._planned(seen, options, preference)
+        layouts = {name: view[1] for name, view in seen.items()}
+        call = Call(self.name, framework, plan, layouts, self.returned(options))
+        try:
+            result = call.run([view[3] for view in seen.values()], [view[0] for view in seen.values()], out, stream)
+        except Error as error:
+            raise _advised(error, framework, arrays) from error.__cause__
+        self._keep(framework, given, named, preference, call, seen)
+        return result
+
+    def _read(self, given: Any, named: Any) -> tuple[dict[str, Any], dict[str, Any], Framework]:
+        """The arrays in the order in which they were given, all options, and the framework of the arrays."""
         try:
             bound = self.declared.bind(*given, **named)
         except TypeError as cause:
@@ -87,24 +110,13 @@ class Calls(Described):
         arrays = {name: bound.arguments[name] for name in order if name in self.inputs}
         options = {name: bound.arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
-        arrays = {name: array for name, array in arrays.items() if array is not None}
-        if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
-            assert framework.trace is not None
-            return framework.trace(self, arrays, options, out, preference, stream)
-        seen = self._seen(framework, arrays, guarded=seers is GUARDED)
+        return {name: array for name, array in arrays.items() if array is not None}, options, framework
+
+    def _planned(self, seen: Mapping[str, Seen], options: Mapping[str, Any], preference: PlanPreference | None) -> Plan[Any, Any]:
         views = {name: View(self.name, name, view[1]) for name, view in seen.items()}
         descriptor = self.describe(**{name: views.get(name) for name in self.inputs}, **options)
         device = next(iter(seen.values()))[1].device
-        plan = planned(self.plan, descriptor, device, preference)
-        layouts = {name: view[1] for name, view in seen.items()}
-        call = Call(self.name, framework, plan, layouts, self.returned(options))
-        try:
-            sources, addresses = [view[3] for view in seen.values()], [view[0] for view in seen.values()]
-            result = call.run(sources, addresses, out, stream)
-        except Error as error:
-            raise _advised(error, framework, arrays) from error.__cause__
-        self._keep(framework, given, named, preference, call, seen)
-        return result
+        return planned(self.plan, descriptor, device, preference)
 
     def _framework(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Framework:
         """The one that made all arrays."""

@@ -67,5 +67,13 @@ class Described:
         """All options: those given, and the default values of the others."""
         return {name: options.get(name, option.default) for name, option in self.options.items()}
 
+    def call_text(self) -> str:
+        """How it is called, without types and without what every function takes."""
+        plain = [
+            each.replace(annotation=inspect.Parameter.empty, default=getattr(each.default, "value", each.default))
+            for each in self.declared.parameters.values()
+        ]
+        return f"{self.name}{inspect.Signature(plain)}"
+
     def __repr__(self) -> str:
         return f"<function {self.name}{self.__signature__}>"

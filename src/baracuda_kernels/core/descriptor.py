@@ -160,7 +160,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 def extents_not_negative(**extents: int | Shape) -> Iterator[Reason]:
     for name, extent in extents.items():
-        if min(extent if isinstance(extent, tuple) else (extent,), default=0) < 0:
+        if any(each < 0 for each in (extent if isinstance(extent, tuple) else (extent,))):
             yield Reason(ReasonCode.NEGATIVE_EXTENT, name, extent, "extents of at least 0")
 
 

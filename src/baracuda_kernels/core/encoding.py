@@ -6,7 +6,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-_NUMPY = {
+NUMPY_NAMES = {
     ElementKind.F32: "float32", ElementKind.F64: "float64", ElementKind.F16: "float16", ElementKind.I8: "int8",
     ElementKind.I16: "int16", ElementKind.I32: "int32", ElementKind.I64: "int64", ElementKind.U8: "uint8",
     ElementKind.BOOL: "bool", ElementKind.C64: "complex64", ElementKind.C128: "complex128",
@@ -19,7 +19,7 @@ def encode(values: Any, element: ElementKind) -> Any:
 
     if element is not ElementKind.BF16:
         with numpy.errstate(over="ignore"):
-            return numpy.ascontiguousarray(values, dtype=_NUMPY[element]).reshape(-1).view(numpy.uint8)
+            return numpy.ascontiguousarray(values, dtype=NUMPY_NAMES[element]).reshape(-1).view(numpy.uint8)
     single = numpy.ascontiguousarray(values, dtype=numpy.float32).reshape(-1)
     pattern = single.view(numpy.uint32)
     rounded = (pattern + (0x7FFF + ((pattern >> 16) & 1))) >> 16  # wraps around for some NaN, which are replaced
@@ -34,8 +34,8 @@ def decode(data: Any, element: ElementKind) -> Any:
     if element is ElementKind.BF16:
         words = numpy.ascontiguousarray(data).view(numpy.uint16).astype(numpy.uint32)
         return (words << 16).view(numpy.float32).astype(numpy.float64)
-    wide = {"f": "float64", "i": "int64", "u": "int64", "b": "int64", "c": "complex128"}[numpy.dtype(_NUMPY[element]).kind]
-    return numpy.ascontiguousarray(data).view(_NUMPY[element]).astype(wide)
+    wide = {"f": "float64", "i": "int64", "u": "int64", "b": "int64", "c": "complex128"}[numpy.dtype(NUMPY_NAMES[element]).kind]
+    return numpy.ascontiguousarray(data).view(NUMPY_NAMES[element]).astype(wide)
 
 
 def rounded(values: Any, element: ElementKind) -> Any:

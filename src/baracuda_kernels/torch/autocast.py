@@ -6,6 +6,7 @@ input, and the other inputs follow it. f64 is left alone, as are integers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,30 +18,37 @@ from baracuda_kernels.core.sku import OpCategory
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator
 
-__all__ = ["cast", "kernel"]
+__all__ = ["dtypes", "kernel"]
 
 _WIDE_ON_CUDA = (OpCategory.SOFTMAX, OpCategory.NORMALIZATION)
 _CAST = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def kernel(operator: Operator, device: str, *arguments: Any) -> Any:
+def kernel(operator: Operator, device: str, *given: Any) -> Any:
     """What the operator does while autocast is on."""
+    arguments = cast(operator.function, given)
     with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(getattr(_C.DispatchKey, f"Autocast{device}"))):
-        return operator.overload(*cast(operator.function, arguments))
+        return operator.overload(*arguments)
 
 
 def cast(function: Function, arguments: Any) -> list[Any]:
-    """The arguments of a function with its inputs in the element that autocast wants."""
-    cast = list(arguments)
-    if cast[0].dtype not in _CAST:
-        return cast
-    target = _target(function, cast[0])
-    for place, operand in enumerate(function.inputs.values()):
-        tensor = cast[place]
-        if tensor is not None and tensor.dtype in _CAST:
-            # What has an element of its own, such as a state, is f32 beside any half.
-            cast[place] = tensor.to(target if operand.element_rule == "element" else torch.float32)
-    return cast
+    """The arguments of an operator, with the inputs in the elements that autocast wants."""
+    given = {name: value for name, value in zip(function.inputs, arguments, strict=False) if value is not None}
+    wanted = dtypes(function, given)
+    inputs = [given[name].to(wanted[name]) if name in given else None for name in function.inputs]
+    return [*inputs, *arguments[len(inputs) :]]
+
+
+def dtypes(function: Function, given: Mapping[str, torch.Tensor]) -> dict[str, torch.dtype]:
+    """What each input is computed in: its own element while autocast is off."""
+    own = {name: tensor.dtype for name, tensor in given.items()}
+    first = next(iter(given.values()))
+    if first.dtype not in _CAST or not torch.is_autocast_enabled(first.device.type):
+        return own
+    target = _target(function, first)
+    # What has an element of its own, such as a state, is f32 beside any half.
+    wanted = {name: target if function.inputs[name].element_rule == "element" else torch.float32 for name in given}
+    return {name: wanted[name] if dtype in _CAST else dtype for name, dtype in own.items()}
 
 
 def _target(function: Function, first: torch.Tensor) -> torch.dtype:

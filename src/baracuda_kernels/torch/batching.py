@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["rule"]
 
 
-def rule(operator: Operator, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+def rule(operator: Operator, info: Any, in_dims: Any, *arguments: Any) -> tuple[Any, Any]:
     """The results of all problems, and where their batch axis is: in front."""
-    moved = [value if axis is None else value.movedim(axis, 0) for value, axis in zip(arguments, in_dims, strict=True)]
-    values = dict(zip(operator.schema.arguments, moved, strict=True))
-    batched = {name for name, axis in zip(values, in_dims, strict=True) if axis is not None}
+    values = dict(zip(operator.schema.arguments, arguments, strict=True))
+    axes = {name: axis for name, axis in zip(values, in_dims, strict=True) if isinstance(axis, int)}
+    values |= {name: values[name].movedim(axis, 0) for name, axis in axes.items()}
+    batched = set(axes)
     results = _together(operator, info.batch_size, values, batched) or _one_by_one(operator, info.batch_size, values, batched)
     return (results, (0,) * len(results)) if len(results) > 1 else (results[0], 0)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import _C
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
 from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Gradient
@@ -15,7 +17,7 @@ from baracuda_kernels.core.reason import Reason, ReasonCode
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator
 
-__all__ = ["kernel", "recorder"]
+__all__ = ["in_forward_mode", "kernel", "recorder"]
 
 _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 
@@ -23,14 +25,17 @@ _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
     """What the operator does above the devices: records, where a gradient is wanted."""
     rest = keyset & _C._after_autograd_keyset
+    recording, forward_mode = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
 
     def redispatch(*arguments: Any) -> Any:
-        with _C._AutoDispatchBelowAutograd():
+        # An autograd function switches recording off, but functorch may have levels below this one, which record for themselves.
+        with _C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(recording), forward_ad._set_fwd_grad_enabled(forward_mode):
             return operator.overload.redispatch(rest, *arguments)
 
     # Where only the device is left, its kernel need not be looked for.
     below = operator.kernel if rest.highestPriorityTypeId() in _DEVICES else redispatch
-    if not (torch.is_grad_enabled() and _C._any_requires_grad(*arguments)):
+    # What has a tangent is recorded too, and the autograd function says that there is no forward mode.
+    if not (recording and _C._any_requires_grad(*arguments)) and not in_forward_mode():
         return below(*arguments)
     if not _C._are_functorch_transforms_active():
         return operator.recorder.apply(below, *arguments)
@@ -38,25 +43,30 @@ def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
         return operator.recorder.apply(below, *arguments)
 
 
+def in_forward_mode() -> bool:
+    """Whether tensors may have tangents now."""
+    return forward_ad._current_level >= 0
+
+
 def recorder(operator: Operator) -> Any:
     """The autograd function of an operator. It is applied to what computes the results, and to the operator's arguments."""
     gradient = operator.function.backward()
     methods = _second_derivative(operator) if gradient is None else _first_derivative(operator, gradient)
+    methods["jvp"] = functools.partial(_refuse, operator, "a tangent of it", "derivatives in reverse mode")
     # The public base class has a way of its own through functorch; operators are past that when they record.
     base = torch.autograd.function._SingleLevelFunction
     return type(operator.name, (base,), {name: staticmethod(method) for name, method in methods.items()})
+
+
+def _refuse(operator: Operator, got: str, wanted: str, ctx: Any, *given: Any) -> Any:
+    raise Unsupported(operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", got, wanted)])
 
 
 def _second_derivative(operator: Operator) -> dict[str, Any]:
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
         return below(*arguments)
 
-    def backward(ctx: Any, *upstream: Any) -> Any:
-        raise Unsupported(
-            operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", "a derivative of it", "first derivatives")]
-        )
-
-    return {"forward": forward, "backward": backward}
+    return {"forward": forward, "backward": functools.partial(_refuse, operator, "a derivative of it", "first derivatives")}
 
 
 def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
@@ -66,13 +76,15 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     call_backward = entry(gradient.function.name)
     argument = {name: place for place, name in enumerate(schema.arguments)}
     output = {name: place for place, name in enumerate(schema.outputs)}
-    inputs = tuple(argument[name] for name in gradient.saved_inputs)
-    outputs = tuple(output[name] for name in gradient.saved_outputs)
-    options = {name: argument[name] for name in gradient.options}
+    # What is kept is picked from the arguments with the results behind them.
+    kept = [argument[name] for name in gradient.saved_inputs]
+    kept += [len(argument) + output[name] for name in gradient.saved_outputs]
     saved = gradient.saved_inputs + gradient.saved_outputs
+    options = [argument[name] for name in gradient.options]
     upstream_of = {name: (output[of], gradient.function.optional(name)) for name, of in gradient.upstream.items()}
     constant = tuple(argument[name] for name in schema.inputs if name not in gradient.results.values())
     result_for = {of: place for place, of in enumerate(gradient.results.values())}
+    without_gradient = {place for name, place in output.items() if name not in gradient.upstream.values()}
     wanted = tuple(result_for.get(name) for name in schema.arguments)
 
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
@@ -80,18 +92,22 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
             _refuse_gradient(operator, place, arguments[place])
         outcome = below(*arguments)
         results = outcome if type(outcome) is tuple else (outcome,)
-        ctx.save_for_backward(*[arguments[place] for place in inputs], *[results[place] for place in outputs])
-        ctx.options = {name: arguments[place] for name, place in options.items()}
+        everything = arguments + results
+        ctx.save_for_backward(*[everything[place] for place in kept])
+        ctx.options = [arguments[place] for place in options]
         if len(results) > 1:
-            _tell_apart(ctx, results, arguments)
+            tell_apart(ctx, results, arguments)
         return outcome
 
-    def _tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
-        values = dict(zip(schema.arguments, arguments, strict=True))
-        differentiable = {of for of in gradient.upstream.values() if schema.is_there(of, values)}
-        ctx.mark_non_differentiable(*[results[place] for name, place in output.items() if name not in differentiable])
+    def tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        places = without_gradient
+        if schema.conditional:
+            values = dict(zip(schema.arguments, arguments, strict=True))
+            places = {*places, *(place for name, place in output.items() if not schema.is_there(name, values))}
+        ctx.mark_non_differentiable(*[results[place] for place in places])
         ctx.set_materialize_grads(False)
-        ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
+        if len(gradient.upstream) > 1:
+            ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
 
     def backward(ctx: Any, *upstream: Any) -> Any:
         if all(each is None for each in upstream):
@@ -103,7 +119,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
                 shape, dtype, device = ctx.forms[place]
                 given = torch.zeros(shape, dtype=dtype, device=device)
             values[name] = given
-        outcome = call_backward(**values, **ctx.options)
+        outcome = call_backward(**values, **dict(zip(gradient.options, ctx.options, strict=True)))
         results = outcome if type(outcome) is tuple else (outcome,)
         return (None, *[None if place is None else results[place] for place in wanted])
 

@@ -13,11 +13,9 @@ from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import member
 from baracuda_kernels.ops.attention.rope.descriptor import RopeStyle
-from baracuda_kernels.torch.operators import entry
+from baracuda_kernels.torch.functional import rms_norm, rope, ssd_chunk_scan
 
 __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "RotaryEmbedding"]
-
-rms_norm, rope, ssd_chunk_scan = entry("rms_norm"), entry("rope"), entry("ssd_chunk_scan")
 
 
 class RMSNorm(nn.RMSNorm):
@@ -36,11 +34,10 @@ def _normed(x: Tensor, gamma: Tensor | None, axes: tuple[int, ...], eps: float |
     """As PyTorch does it: a gamma of another type is met in the wider one, and the result is of x's; by default eps is that of the sums."""
     if eps is None:
         eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
-    if gamma is None or gamma.dtype == x.dtype or torch.is_autocast_enabled(x.device.type):
-        y: Tensor = rms_norm(x, gamma, axes=axes, eps=eps)
-        return y
-    wide = torch.promote_types(x.dtype, gamma.dtype)
-    return _normed(x.to(wide), gamma.to(wide), axes, eps).to(x.dtype)
+    if gamma is not None and gamma.dtype != x.dtype and x.is_floating_point() and not torch.is_autocast_enabled(x.device.type):
+        wide = torch.promote_types(x.dtype, gamma.dtype)
+        return rms_norm(x.to(wide), gamma.to(wide), axes=axes, eps=eps).to(x.dtype)
+    return rms_norm(x, gamma, axes=axes, eps=eps)
 
 
 class RotaryEmbedding(nn.Module):
@@ -54,8 +51,7 @@ class RotaryEmbedding(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """`positions` is [steps] or [batch, steps] of int64; left out, step s is at position s."""
-        y: Tensor = rope(x, positions, base=self.base, style=self.style, rotary_dim=self.rotary_dim)
-        return y
+        return rope(x, positions, base=self.base, style=self.style, rotary_dim=self.rotary_dim)
 
     def extra_repr(self) -> str:
         return f"base={self.base}, style={self.style.value}, rotary_dim={self.rotary_dim}"
@@ -148,8 +144,7 @@ class Mamba2(nn.Module):
         return self.conv1d(features.mT)[..., : features.shape[1]].mT.contiguous()
 
     def scan(self, x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        y: Tensor = ssd_chunk_scan(x, dt, a, b, c, chunk_size=self.chunk_size)
-        return y
+        return ssd_chunk_scan(x, dt, a, b, c, chunk_size=self.chunk_size)
 
     def extra_repr(self) -> str:
         return f"d_state={self.d_state}, headdim={self.headdim}, ngroups={self.ngroups}, chunk_size={self.chunk_size}"

@@ -18,16 +18,16 @@ from torch import _C
 
 from baracuda_kernels.core import descriptor, registry
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import Error, Unsupported
+from baracuda_kernels.core.errors import Error, Unsupported, rejection
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.preference import Determinism, PlanPreference
-from baracuda_kernels.core.reason import ReasonCode
+from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
 from baracuda_kernels.torch.schema import Schema
 
-__all__ = ["Operator", "entry", "operator", "watched"]
+__all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watched"]
 
 NAMESPACE = "baracuda"
 DEVICES = ("CPU", "CUDA")
@@ -57,22 +57,19 @@ class Operator:
 
     def kernel(self, *arguments: Any) -> Any:
         """What the operator does on a device, with arguments as the dispatcher hands them on."""
-        values = dict(zip(self.schema.arguments, arguments, strict=True))
-        for name in self.schema.axes:
-            values[name] = tuple(values[name])  # a list cannot be looked up
-        return self._everything(values)
+        if self.schema.axes:  # a list cannot be looked up
+            arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
+        return self._everything(*arguments)
 
-    def _direct(self, *arguments: Any) -> Any:
-        """The same with arguments as the caller wrote them."""
-        return self._everything(dict(zip(self.schema.arguments, arguments, strict=True)))
-
-    def _everything(self, values: dict[str, Any]) -> Any:
+    def _everything(self, *arguments: Any) -> Any:
         """Every output, also those that nobody asked for."""
-        results = self.compute(**values, **self.schema.always)
-        if not self.schema.conditional:
+        schema, leading = self.schema, self.schema.leading
+        results = self.compute(*arguments[:leading], **dict(zip(schema.named, arguments[leading:], strict=True)), **schema.always)
+        if not schema.conditional:
             return results
+        values = dict(zip(schema.arguments, arguments, strict=True))
         made = dict(zip(self.function.returned(values), results if type(results) is tuple else (results,), strict=True))
-        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in self.schema.outputs)
+        return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in schema.outputs)
 
     def compute(self, *given: Any, **named: Any) -> Any:
         """The function itself, deterministic where PyTorch is told to be."""
@@ -113,22 +110,26 @@ class Operator:
         return results[0] if len(results) == 1 else tuple(results)
 
     def describe(self, values: dict[str, Any]) -> Any:
-        """The descriptor of a call; of tensors only shape and dtype are looked at."""
+        """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
-            given[name] = View(self.name, name, _form_of(value)) if isinstance(value, torch.Tensor) else value
+            form = _form_of(value) if isinstance(value, torch.Tensor) else value
+            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else value
         return self.function.describe(**given)
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher."""
         values = self.schema.bind(given, named)
+        for name in self.schema.inputs:
+            if not isinstance(values[name], torch.Tensor) and not (values[name] is None and self.function.optional(name)):
+                raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call that nobody watches, with its gradient recorded."""
         values = self.schema.bind(given, named)
         arguments = [values[name] for name in self.schema.arguments]
-        return self.schema.returned(self.recorder.apply(self._direct, *arguments), values)
+        return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)
 
 
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
@@ -147,20 +148,22 @@ def _entry(of: Operator) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
-        recorded = False
+        recorded = None
         for value in (*given, *named.values()) if named else given:
-            kind = type(value)
-            if kind in _PLAIN_TYPES:
-                if value.is_meta:
+            if isinstance(value, torch.Tensor):
+                if not is_plain(value):
                     return of.dispatch(given, named)
                 recorded = recorded or value.requires_grad
-            elif issubclass(kind, torch.Tensor):
-                return of.dispatch(given, named)
+        if recorded is None:
+            return of.dispatch(given, named)  # which says what is wrong
         if recorded and torch.is_grad_enabled():
             return of.record(given, named)
         return of.compute(*given, **named)
 
     call.__name__ = call.__qualname__ = of.name
+    call.__code__ = call.__code__.replace(
+        co_name=of.name, co_qualname=of.name
+    )  # a code of its own, since torch.compile counts what it compiled by it
     call.__doc__ = of.function.__doc__
     declared = of.function.declared
     arrays = [
@@ -171,6 +174,11 @@ def _entry(of: Operator) -> Callable[..., Any]:
     return call
 
 
+def is_plain(value: Any) -> bool:
+    """Whether it is a tensor as PyTorch itself makes them, with memory."""
+    return type(value) in _PLAIN_TYPES and not value.is_meta
+
+
 def watched() -> bool:
     """Whether a call has to go through the dispatcher, so that somebody sees it or does something about it."""
     return bool(
@@ -178,6 +186,7 @@ def watched() -> bool:
         or _C._len_torch_function_stack()
         or _C._is_any_autocast_enabled()
         or _C._functorch.peek_interpreter_stack() is not None
+        or gradients.in_forward_mode()
         or _C._is_tracing()
         or _C._autograd._profiler_enabled()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 import typing
 from collections.abc import Mapping
@@ -39,6 +40,9 @@ class Schema:
         self.axes = tuple(name for name in self.options if self._type(name) == _AXES)
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
+        pairs = zip(self.arguments, self.positional, strict=False)
+        self.leading = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))  # arguments to pass by position
+        self.named = self.arguments[self.leading :]
         self.defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
         self.known = frozenset(function.declared.parameters)
 

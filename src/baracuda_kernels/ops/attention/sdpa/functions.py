@@ -10,8 +10,18 @@ from baracuda_kernels.ops.attention.sdpa.sdpa import SdpaBackwardPlan, SdpaPlan
 __all__ = ["sdpa", "sdpa_backward"]
 
 
+def _extents(q: View, v: View) -> tuple[int, int, int, int, int, int]:
+    batch_size, heads, query_len, d_k = q.of_rank(4)
+    _, _, key_len, d_v = v.of_rank(4)
+    return batch_size, heads, query_len, key_len, d_k, d_v
+
+
 def _scale(scale: float | None, d_k: int) -> float:
     return max(d_k, 1) ** -0.5 if scale is None else scale
+
+
+def _shared_heads(q: View, v: View) -> int | None:
+    return None if v.shape[1] == q.shape[1] else v.shape[1]
 
 
 @function(SdpaPlan, gradient="sdpa_backward")
@@ -26,16 +36,12 @@ def sdpa(
     return_attn: bool = False,
 ) -> SdpaDescriptor:
     """softmax(q kᵀ · scale + mask) v for [batch, heads, sequence, features]; the scale is 1/√features unless given."""
-    batch_size, heads, query_len, d_k = q.of_rank(4)
-    _, kv_heads, key_len, d_v = v.of_rank(4)
-    return SdpaDescriptor(
-        batch_size, heads, query_len, key_len, d_k, d_v, _scale(scale, d_k), is_causal, mask is not None, q.element, kv_heads
-    )
+    extents = *_, d_k, _ = _extents(q, v)
+    return SdpaDescriptor(*extents, _scale(scale, d_k), is_causal, mask is not None, q.element, _shared_heads(q, v))
 
 
 @function(SdpaBackwardPlan)
 def sdpa_backward(q: View, k: View, v: View, attn: View, dy: View, *, scale: float | None = None) -> SdpaBackwardDescriptor:
     """The gradients of sdpa by q, k and v, from its attention weights; what was masked shows there as zeros."""
-    batch_size, heads, query_len, d_k = q.of_rank(4)
-    _, kv_heads, key_len, d_v = v.of_rank(4)
-    return SdpaBackwardDescriptor(batch_size, heads, query_len, key_len, d_k, d_v, _scale(scale, d_k), q.element, kv_heads)
+    extents = *_, d_k, _ = _extents(q, v)
+    return SdpaBackwardDescriptor(*extents, _scale(scale, d_k), q.element, _shared_heads(q, v))

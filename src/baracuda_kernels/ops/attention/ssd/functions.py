@@ -15,7 +15,7 @@ __all__ = ["ssd_chunk_scan", "ssd_chunk_scan_backward"]
 def _problem(x: View, dt: View, b: View, chunk_size: int) -> tuple[Any, ...]:
     batch_size, seq_len, heads, head_dim = x.of_rank(4)
     _, _, groups, state_dim = b.of_rank(4)
-    return batch_size, seq_len, heads, head_dim, state_dim, chunk_size, x.element, dt.element, groups
+    return batch_size, seq_len, heads, head_dim, state_dim, chunk_size, x.element, dt.element, None if groups == heads else groups
 
 
 @function(SsdChunkScanPlan, gradient="ssd_chunk_scan_backward")

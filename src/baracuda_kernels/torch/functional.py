@@ -1,0 +1,16 @@
+"""Every function on tensors, by name. What they take is declared in `functional.pyi`, which is generated from their declarations."""
+
+from __future__ import annotations
+
+from baracuda_kernels.core import registry
+from baracuda_kernels.torch.operators import entry
+
+
+def __getattr__(name: str) -> object:
+    if name not in registry.functions():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return entry(name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *registry.functions()]
