@@ -16,10 +16,9 @@ FOLDER = Path(__file__).resolve().parent.parent / "examples" / "language_model"
 
 
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Imports its files by name. One thread: what is so small is slower with more, where other tests run beside it."""
+def example(monkeypatch: pytest.MonkeyPatch, threads: Any) -> Iterator[Any]:
+    """Imports its files by name."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
     torch.set_num_threads(before)
@@ -28,7 +27,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def train(example: Any, tmp_path: Path, *arguments: str) -> tuple[Any, ElementTree.Element]:
     module: ModuleType = example("train")
     picture = tmp_path / "pictures" / "loss.svg"
-    outcome = module.main(["--quick", "--picture", str(picture), *arguments])
+    outcome = module.main(["--quick", "--threads", "1", "--picture", str(picture), *arguments])
     return outcome, ElementTree.fromstring(picture.read_text(encoding="utf-8"))
 
 

@@ -132,6 +132,7 @@ def main(arguments: list[str] | None = None) -> Outcome:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=list(JOBS), default="cpu")
     parser.add_argument("--element", choices=("f32", "bf16"), default="f32", help="bf16: by autocast, in both runs")
+    parser.add_argument("--threads", type=int, help="of both runs on the CPU; by default one for each core")
     parser.add_argument("--steps", type=int, help="other than the job's own")
     parser.add_argument("--quick", action="store_true", help="a tiny model and a dozen steps")
     here = Path(__file__).resolve().parent
@@ -141,6 +142,9 @@ def main(arguments: list[str] | None = None) -> Outcome:
     job = replace(job, steps=options.steps or job.steps, element={"f32": torch.float32, "bf16": torch.bfloat16}[options.element])
     if job.steps <= WARM_UP:
         parser.error(f"--steps: got {job.steps}, wanted more than {WARM_UP}")
+    if options.threads is not None:
+        bk.set_num_threads(options.threads)
+        torch.set_num_threads(options.threads)
     console = Console(highlight=False)
     outcome = train(job, console)
     show(outcome, console, options.picture)
