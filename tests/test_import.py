@@ -15,7 +15,7 @@ def _python(program: str) -> str:
 def test_import_loads_no_backend() -> None:
     program = """
 import sys, baracuda_kernels as bk
-bk.SoftmaxPlan, bk.Stream.cpu(), bk.PlanPreference()
+bk.SoftmaxPlan, bk.softmax, bk.Stream.cpu(), bk.PlanPreference()
 bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
 print([name for name in ("torch", "numba", "llvmlite", "triton", "jax", "numpy", "rich") if name in sys.modules])
 """
@@ -55,6 +55,7 @@ try:
     plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), descriptor)
     x, y = numpy.ones((4, 8), "f4"), numpy.zeros((4, 8), "f4")
     plan.run(bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=y))
+    assert numpy.array_equal(bk.softmax(x), y)
     print(plan.sku.name, float(y[0, 0]))
 except bk.Unsupported as error:
     print(sorted({{reason.code.name for reason in error.reasons}}))

@@ -54,7 +54,7 @@ class Call:
     ) -> None:
         operands = plan.args_type.OPERANDS
         self.function, self.framework, self.plan = function, framework, plan
-        self.given, self.returned = tuple(given), tuple(returned)
+        self.given, self.returned = dict(given), tuple(returned)
         made = {
             operand.name: operand.contiguous_layout(plan.descriptor, plan.device)
             for operand in operands
@@ -75,7 +75,8 @@ class Call:
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
         """With the given arrays, in the order of `given`."""
-        stream = stream or self.stream or self.framework.current_stream(self.plan.device)
+        if stream is None:
+            stream = self.stream or self.framework.current_stream(self.plan.device)
         with self._queued_on(stream):
             return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
 
@@ -108,15 +109,12 @@ class Call:
     def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
         """Runs into the caller's memory, as far as there is any."""
         outputs = self._outputs(out)
-        layouts = {operand.name: layout for operand, layout in zip(self.plan.args_type.OPERANDS, self.layouts, strict=True)}
-        operands: dict[str, Any] = {}
-        for name, address, source in zip(self.given, addresses, sources, strict=True):
-            layout = layouts[name]
-            assert layout is not None
-            operands[name] = TensorRef.over(address, layout, source)
+        operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
         args = self.plan.args_type(**operands, **made, **outputs)
         self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), args)
+        if self.framework.written is not None:
+            self.framework.written(outputs.values())
         arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -157,6 +155,8 @@ class Call:
                 reasons.append(Reason(ReasonCode.UNKNOWN_OPERAND, str(name), str(name), f"one of {', '.join(writable)}"))
             elif array is not None and framework_of(array) is not self.framework:
                 reasons.append(of_another(name, array, self.framework))
+            elif array is not None and self.framework.needs_gradient is not None and self.framework.needs_gradient(array):
+                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, "requires_grad=True", "memory that no gradient is taken of"))
         if reasons:
             self._refuse(*reasons)
         return {name: array for name, array in given.items() if array is not None}

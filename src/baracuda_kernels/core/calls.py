@@ -18,7 +18,7 @@ from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
-from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.core.view import View
 
@@ -26,7 +26,6 @@ __all__ = ["GUARDED", "PLAIN", "Calls"]
 
 MOST_CALLS = 1024  # kept of each function
 _ARRAYS = "an array of NumPy, PyTorch, JAX or CuPy"
-_LAYOUTS = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)
 
 Seers = dict[type, Seer]
 PLAIN: Seers = {}  # how arrays of types met before are seen
@@ -182,7 +181,7 @@ def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> E
     """The error, with what to do about inputs whose layout is refused."""
 
     def advised(reason: Reason) -> Reason:
-        if reason.code not in _LAYOUTS or reason.where not in arrays:
+        if reason.code not in ABOUT_LAYOUT or reason.where not in arrays:
             return reason
         return replace(reason, wanted=f"{reason.wanted}: pass {framework.contiguous.format(reason.where)}")
 

@@ -75,5 +75,9 @@ class Described:
         ]
         return f"{self.name}{inspect.Signature(plain)}"
 
+    def __reduce__(self) -> str:
+        """Like a plain function, it is copied and sent to other processes by its name."""
+        return self.name
+
     def __repr__(self) -> str:
         return f"<function {self.name}{self.__signature__}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,7 @@ class Framework:
     current_stream: Callable[[Device], Stream] = Stream.on
     queued_on: Callable[[Stream], AbstractContextManager[Any]] | None = None  # memory made within belongs to that stream
     finished: Callable[[Any, Any], Any] | None = None  # from what `maker` made to what the caller gets; with what he gave first
+    written: Callable[[Iterable[Any]], None] | None = None  # told of the caller's arrays that were written
     needs_gradient: Callable[[Any], bool] | None = None  # whether a result without one would be a trap
     guarded: Callable[[Seer], Seer] | None = None  # sees arrays only where none needs a gradient; else ValueError
     is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet

@@ -72,6 +72,9 @@ class ReasonCode(Enum):
         self.severity = severity
 
 
+ABOUT_LAYOUT = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)  # what does not hold of a contiguous copy
+
+
 @dataclass(frozen=True)
 class Reason:
     """A code, where it applies, what was got and what was wanted. The text is derived from them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -30,6 +30,11 @@ def needs_gradient(tensor: Any) -> bool:
     return bool(tensor.requires_grad) and torch.is_grad_enabled()
 
 
+def written(tensors: Iterable[Any]) -> None:
+    """So that a backward which saved the old values notices."""
+    torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+
+
 def guarded(see: Seer) -> Seer:
     def see_plain(tensor: Any) -> Seen:
         if tensor.requires_grad and torch.is_grad_enabled():
@@ -40,5 +45,12 @@ def guarded(see: Seer) -> Seer:
 
 
 FRAMEWORK = Framework(
-    "PyTorch", maker, torch.Tensor.data_ptr, "{}.contiguous()", queued_on=queued_on, needs_gradient=needs_gradient, guarded=guarded
+    "PyTorch",
+    maker,
+    torch.Tensor.data_ptr,
+    "{}.contiguous()",
+    queued_on=queued_on,
+    written=written,
+    needs_gradient=needs_gradient,
+    guarded=guarded,
 )

@@ -21,7 +21,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, Unsupported, rejection
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.preference import Determinism, PlanPreference
-from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.view import View
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
@@ -32,7 +32,6 @@ __all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watche
 NAMESPACE = "baracuda"
 DEVICES = ("CPU", "CUDA")
 DETERMINISTIC = PlanPreference(determinism=Determinism.RUN_TO_RUN)
-_LAYOUTS = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 _library = torch.library.Library(NAMESPACE, "DEF")
@@ -50,7 +49,8 @@ class Operator:
         self.recorder = gradients.recorder(self)
         for device in DEVICES:
             _library.impl(self.name, self.kernel, device)
-            _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
+            if function.gradient is not None:  # a backward computes in the elements that the forward did
+                _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
         _library.impl(self.name, functools.partial(gradients.kernel, self), "Autograd", with_keyset=True)
         torch.library.register_fake(f"{NAMESPACE}::{self.name}", self.fake, lib=_library)
         torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(batching.rule, self), lib=_library)
@@ -89,7 +89,7 @@ class Operator:
             return self.function.compute(*given, **named)
         except Error as refusal:
             values = dict(zip(self.schema.positional, given, strict=False)) | named
-            refused = {reason.where for reason in refusal.reasons if reason.code in _LAYOUTS}.intersection(self.schema.inputs)
+            refused = {reason.where for reason in refusal.reasons if reason.code in ABOUT_LAYOUT}.intersection(self.schema.inputs)
             if not refused:
                 raise
             copies = {name: values[name].clone(memory_format=torch.contiguous_format) for name in refused}
@@ -113,8 +113,9 @@ class Operator:
         """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
-            form = _form_of(value) if isinstance(value, torch.Tensor) else value
-            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else value
+            if isinstance(value, torch.Tensor):
+                value = _form_of(value)
+            given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
         return self.function.describe(**given)
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -161,9 +162,8 @@ def _entry(of: Operator) -> Callable[..., Any]:
         return of.compute(*given, **named)
 
     call.__name__ = call.__qualname__ = of.name
-    call.__code__ = call.__code__.replace(
-        co_name=of.name, co_qualname=of.name
-    )  # a code of its own, since torch.compile counts what it compiled by it
+    # A code object of its own, since torch.compile counts by it what it has compiled.
+    call.__code__ = call.__code__.replace(co_name=of.name, co_qualname=of.name)
     call.__doc__ = of.function.__doc__
     declared = of.function.declared
     arrays = [
@@ -200,4 +200,5 @@ def operator(name: str) -> Operator:
 
 @functools.cache
 def entry(name: str) -> Callable[..., Any]:
+    """The public function of that name."""
     return _entry(operator(name))

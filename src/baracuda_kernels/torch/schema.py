@@ -10,13 +10,13 @@ from enum import Enum
 from typing import Any
 
 from baracuda_kernels.core.args import Operand
-from baracuda_kernels.core.function import Function, Option
+from baracuda_kernels.core.described import RETURN, Option
+from baracuda_kernels.core.function import Function
 
 __all__ = ["Schema"]
 
 _AXES = "int[]"
 _TYPES = {tuple[int, ...]: _AXES, str: "str", float: "float", bool: "bool", int: "int"}  # the first that an annotation allows
-_RETURN = "return_"
 
 
 class Schema:
@@ -32,7 +32,7 @@ class Schema:
         self.conditions = {name: self._condition(operand) for name, operand in function.outputs.items()}
         self.single = len(self.outputs) == 1
         self.conditional = any(self.conditions.values())
-        self.flags = tuple(f"{_RETURN}{name}" for name in self.outputs)
+        self.flags = tuple(f"{RETURN}{name}" for name in self.outputs)
         dropped = {*self.flags} - {*self.conditions.values()}
         self.options = tuple(name for name in function.options if name not in dropped)
         self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
@@ -86,7 +86,7 @@ class Schema:
         if operand.present_rule is True:
             return None
         name = str(operand.present_rule).removeprefix("has_")
-        for argument in (name, f"{_RETURN}{name}"):
+        for argument in (name, f"{RETURN}{name}"):
             if argument in self.function.inputs or argument in self.function.options:
                 return argument
         raise TypeError(f"{self.function.name}: nothing decides whether {operand.name} is there")
