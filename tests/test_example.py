@@ -57,10 +57,16 @@ def test_the_same_run_gives_the_same_losses(example: Any, tmp_path: Path) -> Non
     assert first == second
 
 
-def test_too_few_steps_are_refused(example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [("--steps", "0", "more than 3"), ("--steps", "3", "more than 3"), ("--threads", "0", "at least 1")],
+)
+def test_nonsense_is_refused(
+    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, wanted: str
+) -> None:
     with pytest.raises(SystemExit):
-        train(example, tmp_path, "--steps", "3")
-    assert "wanted more than 3" in capsys.readouterr().err
+        train(example, tmp_path, option, value)
+    assert f"{option}: got {value}, wanted {wanted}" in capsys.readouterr().err
 
 
 def test_the_scan_in_pytorch_is_the_op(example: Any) -> None:

@@ -139,10 +139,15 @@ def main(arguments: list[str] | None = None) -> Outcome:
     parser.add_argument("--picture", type=Path, default=here / "out" / "loss.svg", help="where the loss curves go")
     options = parser.parse_args(arguments)
     job = replace(QUICK, device=options.device) if options.quick else JOBS[options.device]
-    job = replace(job, steps=options.steps or job.steps, element={"f32": torch.float32, "bf16": torch.bfloat16}[options.element])
-    if job.steps <= WARM_UP:
-        parser.error(f"--steps: got {job.steps}, wanted more than {WARM_UP}")
+    steps = job.steps if options.steps is None else options.steps
+    job = replace(job, steps=steps, element={"f32": torch.float32, "bf16": torch.bfloat16}[options.element])
+    if steps <= WARM_UP:
+        parser.error(f"--steps: got {steps}, wanted more than {WARM_UP}")
+    if job.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device: got cuda, wanted a device that PyTorch finds here")
     if options.threads is not None:
+        if options.threads < 1:
+            parser.error(f"--threads: got {options.threads}, wanted at least 1")
         bk.set_num_threads(options.threads)
         torch.set_num_threads(options.threads)
     console = Console(highlight=False)
