@@ -15,7 +15,10 @@ import torch
 import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.function import function as declare
+from baracuda_kernels.core.view import View
 from baracuda_kernels.torch.operators import operator
+from baracuda_kernels.torch.schema import Schema
 
 FUNCTIONS = registry.functions()
 FORWARD = [name for name, function in FUNCTIONS.items() if function.gradient]
@@ -347,6 +350,9 @@ def test_errors_are_those_of_the_function() -> None:
     for wrong in (lambda: bt.softmax(x, axis=2), lambda: bt.softmax(x.requires_grad_(), 2), lambda: bt.softmax(x.to("meta"), 2)):
         with pytest.raises(bk.InvalidProblem, match="axis"):
             wrong()
+    for device in ("cpu", "meta"):
+        with pytest.raises(bk.InvalidProblem, match=r"x cannot be seen as an array: .*torch\.uint16"):
+            bt.softmax(torch.zeros(3, 4, dtype=torch.uint16, device=device))
     for unknown in ({"dim": 1}, {"out": x}, {"x": x}):
         with pytest.raises(TypeError, match=next(iter(unknown))):
             bt.softmax(x, **unknown)
@@ -359,6 +365,15 @@ def test_errors_are_those_of_the_function() -> None:
             bt.softmax(other)
     with pytest.raises(bk.InvalidProblem, match="gamma belongs to another framework"):
         bt.rms_norm(x.detach(), numpy.ones(4))
+
+
+def test_an_option_without_a_form_in_schemas_is_refused() -> None:
+    @declare(bk.SoftmaxPlan)
+    def odd(x: View, table: dict[str, int] | None = None) -> bk.SoftmaxDescriptor:
+        return bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, x.shape, 0, x.element)
+
+    with pytest.raises(TypeError, match="the option table"):
+        Schema(odd)
 
 
 def test_who_watches_sees_the_operator() -> None:

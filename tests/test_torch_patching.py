@@ -35,6 +35,7 @@ LEFT_ALONE: dict[str, tuple[str, str, Callable[[], torch.Tensor]]] = {
     "dtype": ("softmax", "dtype must be left out: got torch.float64", lambda: F.softmax(X, -1, dtype=torch.float64)),
     "axis": ("softmax", "axis is not an axis: got 7", lambda: F.softmax(X, 7)),
     "integers": ("softmax", "numba.softmax does not serve this element: got i64", lambda: F.softmax(X.long(), -1)),
+    "unknown": ("softmax", "x cannot be seen as an array", lambda: F.softmax(X.abs().to(torch.uint16), -1)),
     "meta": ("softmax", "x has the wrong type: got a Tensor", lambda: F.softmax(X.to("meta"), -1)),
     "mixed": ("rms_norm", "gamma has the wrong element: got f64, wanted f32", lambda: F.rms_norm(X, (8,), X[0, 0].double())),
     "extents": ("rms_norm", "normalized_shape is out of range: got (7,)", lambda: F.rms_norm(X, (7,))),
@@ -78,6 +79,23 @@ def test_left_alone(case: str) -> None:
         assert torch.equal(found, expected)
     else:
         assert str(found) == str(expected)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: F.softmax([1.0], -1),
+        lambda: F.softmax(X, -1, unknown=1),
+        lambda: F.rms_norm(X, (8,), [1.0] * 8),
+        lambda: F.scaled_dot_product_attention(Q, None, Q),
+    ],
+)
+def test_wrong_calls_raise_what_they_always_did(wrong: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, AttributeError)) as expected:
+        wrong()
+    with bt.patched() as report, pytest.raises(expected.type) as found:
+        wrong()
+    assert str(found.value) == str(expected.value) and str(report) == "no calls"
 
 
 def test_gradients_are_recorded() -> None:

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import layout as layout_module
@@ -38,6 +39,15 @@ def test_numpy(name: str) -> None:
     view = bk.TensorMut.of(array)
     assert (view.shape, view.stride, view.element) == ((4, 5), (-6, 1), ELEMENTS[name])
     assert view.address == array.ctypes.data
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_tensors_without_memory_are_refused() -> None:
+    with FakeTensorMode() as fake:
+        tensor = fake.from_tensor(torch.zeros(4))
+    with pytest.raises(bk.InvalidProblem, match="cannot be seen as an array"):
+        bk.TensorRef.of(tensor)
+    assert bk.TensorRef.of(torch.zeros(0)).shape == (0,)
 
 
 class OnlyDLPack:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from baracuda_kernels.bench import record, report, roofline
-from baracuda_kernels.bench.engine import HostRow, Row, Settings, Task, measure, measure_host, showcase, varied
+from baracuda_kernels.bench.engine import Row, Settings, Task, measure, showcase, varied
+from baracuda_kernels.bench.host import HostRow, measure_host
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.core import registry

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baracuda_kernels.bench.correct import Comparison, compare
-from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
-from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, field_types, poison
+from baracuda_kernels.bench.peers import PeerUnavailable, peers_of
+from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, poison
 from baracuda_kernels.bench.timing import Times, clock_of, interleaved
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.descriptor import Descriptor, Shape, element_of
+from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
+from baracuda_kernels.core.errors import KernelInternal, Unsupported
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.workspace import Workspace
 
@@ -27,7 +26,6 @@ CPU = Device.cpu()
 COPIES = ("torch copy_", "numpy copyto")
 PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
 FLOORS = (*COPIES, PRODUCT)
-ARGS_ONCE, ARGS_EACH_CALL = "plan.run", "plan.run, new args"
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,6 @@ class Row:
     def worst(self) -> Comparison | None:
         """The output nearest to its bound."""
         return max(self.errors, key=lambda comparison: comparison.error / (comparison.bound or 1.0), default=None)
-
-
-@dataclass
-class HostRow:
-    """What a call costs when there is next to nothing to compute."""
-
-    op: str
-    problem: str
-    kernel: str
-    times: dict[str, Times]
 
 
 def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
@@ -161,59 +149,7 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
     return row
 
 
-def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> HostRow | None:
-    """None for an op that has no [4,8] problem."""
-    shapes = [name for name, hint in field_types(plan.descriptor_type).items() if hint == Shape]
-    if len(shapes) != 1:
-        return None
-    try:
-        descriptor = plan.cases.from_options({shapes[0]: (4, 8)})
-        chosen = plan.select(Stream.on(settings.device), descriptor)
-    except (InvalidProblem, Unsupported, KernelInternal):
-        return None
-    problem = Problem(plan, descriptor, device=settings.device)
-    stream, workspace, operands = Stream.on(settings.device), _workspace(chosen), problem.operands
-    args = plan.args_type(**operands)
-    contenders: dict[str, Callable[[], object]] = {
-        ARGS_ONCE: lambda: chosen.run(stream, workspace, args),
-        ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
-    }
-    contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
-    if settings.device.kind is DeviceKind.CUDA:
-        contenders |= _launches_to_compare(chosen, args, operands)
-    with _one_torch_thread():
-        times = interleaved(contenders, settings.rounds * 5)
-    return HostRow(op, describe(descriptor), chosen.kernel.name, times)
-
-
-def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> dict[str, Callable[[], object]]:
-    """What a launch costs elsewhere: PyTorch's simplest, and Triton's own dispatcher with the same kernel."""
-    import torch
-
-    x = next(iter(operands.values()))
-    out = torch.empty_like(x)
-    contenders: dict[str, Callable[[], object]] = {"torch.exp(out=)": lambda: torch.exp(x, out=out)}
-    if plan.kernel.backend is BackendKind.TRITON and not plan.workspace_size:
-        from baracuda_kernels.gpu.dispatch import through_triton
-
-        contenders["Triton kernel[grid]"] = through_triton(plan, args, operands)
-    return contenders
-
-
-@contextlib.contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """Waking a second thread for 32 numbers would be held against PyTorch, and on a busy machine takes milliseconds."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _workspace(plan: Plan[Any, Any]) -> Workspace:
+def workspace_for(plan: Plan[Any, Any]) -> Workspace:
     import torch
 
     size = plan.workspace_size
@@ -226,7 +162,7 @@ def _run_and_compare(
     """The launch to time, and how near its result is to the reference."""
     for output in problem.outputs().values():
         poison(output)
-    stream, workspace, args = Stream.on(plan.device), _workspace(plan), plan.args_type(**problem.operands)
+    stream, workspace, args = Stream.on(plan.device), workspace_for(plan), plan.args_type(**problem.operands)
     plan.run(stream, workspace, args)
     comparisons = compare(plan, problem.outputs(), expected)
     return lambda: plan.run(stream, workspace, args), comparisons

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.bench.engine import HostRow, Row, Settings
+from baracuda_kernels.bench.engine import Row, Settings
+from baracuda_kernels.bench.host import HostRow
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.machine import cores, cpu_name, versions
 

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from baracuda_kernels.bench.engine import ARGS_EACH_CALL, ARGS_ONCE, HostRow, Row
+from baracuda_kernels.bench.engine import Row
+from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, HostRow
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER
 from baracuda_kernels.core.sku import BackendKind
 

@@ -159,6 +159,9 @@ def _nth_operand(position: int) -> Callable[[Args], TensorRef | None]:
     return lambda args: args.operands[position]
 
 
+_new = object.__new__
+
+
 class Args:
     """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
 
@@ -214,7 +217,7 @@ class Args:
         cls, sources: list[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...], ready: tuple[object, Any] | None
     ) -> Self:
         """Operands whose views are known to be fine, in the order of declaration."""
-        args = cls.__new__(cls)
+        args = _new(cls)
         args._sources, args._views = sources, None
         args.layouts, args.addresses, args.ready = layouts, addresses, ready
         return args

@@ -73,19 +73,36 @@ def _misaligned(address: int, layout: Layout) -> Layout:
     return Layout.of(layout.element, layout.shape, layout.stride, layout.device, address % layout.element.size)
 
 
-def _see_torch(tensor: Any) -> Seen:
-    if tensor.is_neg():
-        raise ValueError("a PyTorch tensor with its negative bit set holds other numbers than it shows; call resolve_neg() first")
-    address = tensor.data_ptr()
-    key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
-    layout = _layouts.get(key)
-    if layout is None:
-        device = tensor.device
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError(f"device {device} is not served")
-        where = Device.cpu() if device.type == "cpu" else Device.cuda(device.index)
-        layout = _remember(key, Layout.of(ElementKind.of(tensor.dtype), tensor.shape, tensor.stride(), where))
-    return address, _misaligned(address, layout) if address & layout.mask else layout, True, tensor
+def _torch_seer(takes_gradients: bool) -> Seer:
+    def see(tensor: Any) -> Seen:
+        if tensor.is_neg():
+            raise ValueError(
+                "a PyTorch tensor with its negative bit set holds other numbers than it shows; call resolve_neg() first"
+            )
+        if not takes_gradients and tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+            raise ValueError("a PyTorch tensor that requires a gradient")
+        address = tensor.data_ptr()
+        layout = _layouts.get((tensor.dtype, tensor.shape, tensor.stride(), tensor.device))
+        if layout is None:
+            layout = _torch_layout(tensor)
+        if not address and layout.count:
+            raise ValueError(f"a {type(tensor).__name__} without memory")
+        return address, _misaligned(address, layout) if address & layout.mask else layout, True, tensor
+
+    return see
+
+
+def _torch_layout(tensor: Any) -> Layout:
+    device = tensor.device
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device {device} is not served")
+    where = Device.cpu() if device.type == "cpu" else Device.cuda(device.index)
+    layout = Layout.of(ElementKind.of(tensor.dtype), tensor.shape, tensor.stride(), where)
+    return _remember((tensor.dtype, tensor.shape, tensor.stride(), device), layout)
+
+
+_see_torch = _torch_seer(takes_gradients=True)
+see_torch_constants = _torch_seer(takes_gradients=False)  # refuses what PyTorch is recording a gradient for
 
 
 def _see_numpy(array: Any) -> Seen:

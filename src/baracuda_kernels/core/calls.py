@@ -162,7 +162,7 @@ class Calls(Described):
             kind = type(value)
             if framework_of(value) is framework:
                 PLAIN[kind] = seer_of(value)
-                GUARDED[kind] = PLAIN[kind] if framework.guarded is None else framework.guarded(PLAIN[kind])
+                GUARDED[kind] = framework.see_constants or PLAIN[kind]
                 key += kind, next(layouts)
             else:
                 key += kind, value

@@ -31,7 +31,7 @@ class Framework:
     finished: Callable[[Any, Any], Any] | None = None  # from what `maker` made to what the caller gets; with what he gave first
     written: Callable[[Iterable[Any]], None] | None = None  # told of the caller's arrays that were written
     needs_gradient: Callable[[Any], bool] | None = None  # whether a result without one would be a trap
-    guarded: Callable[[Seer], Seer] | None = None  # sees arrays only where none needs a gradient; else ValueError
+    see_constants: Seer | None = None  # sees arrays that need none; where they always do, None
     is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays
 

@@ -29,6 +29,7 @@ __all__ = ["Plan", "Verdict"]
 D = TypeVar("D", bound=Descriptor)
 A = TypeVar("A", bound=Args)
 
+_NO_WORKSPACE = Workspace.none()
 _MOST_LAYOUTS = 1024  # combinations a plan remembers before it starts afresh
 
 
@@ -273,13 +274,16 @@ class Plan(Generic[D, A]):
 
     def run(self, stream: Stream, workspace: Workspace, args: A) -> None:
         """Launches into the caller's memory. A rejected set of args raises, and nothing has been written."""
-        ready = args.ready if isinstance(args, Args) else None
+        try:
+            ready = args.ready
+        except AttributeError:  # what is no set of args is refused by `admit`
+            ready = None
         launch = ready[1] if ready is not None and ready[0] is self else self.admit(args)
         if stream is not self._stream:
             self._check_stream(stream)
         if self._workspace_size:
             self._check_workspace(workspace, args)
-        elif not isinstance(workspace, Workspace):
+        elif workspace is not _NO_WORKSPACE and not isinstance(workspace, Workspace):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
         watchers = recording.active
         start = time.perf_counter_ns() if watchers else 0

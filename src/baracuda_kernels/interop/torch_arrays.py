@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from baracuda_kernels.core.arrays import Seen, Seer
+from baracuda_kernels.core.arrays import see_torch_constants
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
@@ -35,15 +35,6 @@ def written(tensors: Iterable[Any]) -> None:
     torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
-def guarded(see: Seer) -> Seer:
-    def see_plain(tensor: Any) -> Seen:
-        if tensor.requires_grad and torch.is_grad_enabled():
-            raise ValueError("a tensor that requires a gradient")
-        return see(tensor)
-
-    return see_plain
-
-
 FRAMEWORK = Framework(
     "PyTorch",
     maker,
@@ -52,5 +43,5 @@ FRAMEWORK = Framework(
     queued_on=queued_on,
     written=written,
     needs_gradient=needs_gradient,
-    guarded=guarded,
+    see_constants=see_torch_constants,
 )

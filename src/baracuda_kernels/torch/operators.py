@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,8 @@ import torch
 from torch import _C
 
 from baracuda_kernels.core import descriptor, registry
+from baracuda_kernels.core.arrays import glance
+from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, Unsupported, rejection
 from baracuda_kernels.core.function import Function
@@ -31,6 +33,7 @@ __all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watche
 
 NAMESPACE = "baracuda"
 DEVICES = ("CPU", "CUDA")
+MOST_LAYOUTS = 1024  # that each operator remembers to copy
 DETERMINISTIC = PlanPreference(determinism=Determinism.RUN_TO_RUN)
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
@@ -44,6 +47,7 @@ class Operator:
     def __init__(self, function: Function) -> None:
         self.function, self.name = function, function.name
         self.schema = Schema(function)
+        self._refused = Bounded(MOST_LAYOUTS)  # layouts of inputs by name
         _library.define(self.schema.text(), tags=(torch.Tag.pt2_compliant_tag,))
         self.overload = getattr(getattr(torch.ops, NAMESPACE), self.name).default
         self.recorder = gradients.recorder(self)
@@ -85,15 +89,25 @@ class Operator:
 
     def _in_any_layout(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Inputs whose layout the plan refuses are copied; PyTorch's operators take any."""
+        if len(self._refused):  # what was refused once need not be tried again
+            given, named = (), self._copied(given, named, ())
         try:
             return self.function.compute(*given, **named)
         except Error as refusal:
-            values = dict(zip(self.schema.positional, given, strict=False)) | named
             refused = {reason.where for reason in refusal.reasons if reason.code in ABOUT_LAYOUT}.intersection(self.schema.inputs)
             if not refused:
                 raise
-            copies = {name: values[name].clone(memory_format=torch.contiguous_format) for name in refused}
-        return self.function.compute(**values | copies)
+        return self.function.compute(**self._copied(given, named, refused))
+
+    def _copied(self, given: tuple[Any, ...], named: dict[str, Any], refused: Collection[str]) -> dict[str, Any]:
+        """The arguments by name, with a contiguous copy of each input that is refused, or was with the same layout before."""
+        values = dict(zip(self.schema.positional, given, strict=False)) | named
+        for name in self.schema.inputs:
+            seen = glance(values.get(name))
+            if seen is not None and (name in refused or self._refused.get((name, seen[1]))):
+                self._refused.put((name, seen[1]), True)
+                values[name] = values[name].clone(memory_format=torch.contiguous_format)
+        return values
 
     def fake(self, *arguments: Any) -> Any:
         """Results without values, of the shapes and elements that the plan's outputs are declared with."""
@@ -114,9 +128,15 @@ class Operator:
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             if isinstance(value, torch.Tensor):
-                value = _form_of(value)
+                value = SimpleNamespace(shape=tuple(value.shape), element=self._element(name, value))
             given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
         return self.function.describe(**given)
+
+    def _element(self, name: str, tensor: torch.Tensor) -> ElementKind:
+        try:
+            return ElementKind.of(tensor.dtype)
+        except ValueError as unknown:
+            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher."""
@@ -136,10 +156,6 @@ class Operator:
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
     """Stands for an output that a problem does not have."""
     return next(iter(values.values())).new_empty(0)  # type: ignore[no-any-return]
-
-
-def _form_of(tensor: torch.Tensor) -> Any:
-    return SimpleNamespace(shape=tuple(tensor.shape), element=ElementKind.of(tensor.dtype))
 
 
 def _entry(of: Operator) -> Callable[..., Any]:

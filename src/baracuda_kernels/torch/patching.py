@@ -19,13 +19,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import planned
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.torch import autocast
 from baracuda_kernels.torch.operators import DETERMINISTIC, Operator, entry, is_plain, operator
 from baracuda_kernels.torch.translations import TRANSLATIONS
@@ -100,12 +100,8 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
         reports = () if torch.compiler.is_compiling() else _reports.get()
-        if not reports:
+        if not reports or not _fits(signature, args, kwargs):
             return original(*args, **kwargs)
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError:
-            return original(*args, **kwargs)  # which says what is wrong
         try:
             values = translation.values(*args, **kwargs)
             kernel = _kernel_for(of, values)
@@ -119,6 +115,18 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
     replacement.replaces = original  # type: ignore[attr-defined]
     return replacement
+
+
+def _fits(signature: inspect.Signature, args: Any, kwargs: Any) -> bool:
+    """Whether PyTorch's function takes such a call at all; if not, it will say so itself."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return False
+    kinds = {name: each.annotation for name, each in signature.parameters.items() if each.annotation in ("Tensor", "Tensor | None")}
+    return all(
+        isinstance(given.get(name), torch.Tensor) or (kind != "Tensor" and given.get(name) is None) for name, kind in kinds.items()
+    )
 
 
 def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
@@ -135,7 +143,9 @@ def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
     key = (of.name, deterministic, *forms, *options.items())
     kernel: str | None = _kernels.get(key)
     if kernel is None:
-        kernel = _selected(of, {name: _contiguous(tensor, dtypes[name]) for name, tensor in given.items()}, options, deterministic)
+        kernel = _selected(
+            of, {name: _contiguous(name, tensor, dtypes[name]) for name, tensor in given.items()}, options, deterministic
+        )
         _kernels.put(key, kernel)
     return kernel
 
@@ -153,7 +163,9 @@ def _selected(of: Operator, forms: dict[str, Layout], options: dict[str, Any], d
     return planned(of.function.plan, problem, device, DETERMINISTIC if deterministic else None).sku.name
 
 
-def _contiguous(tensor: torch.Tensor, dtype: torch.dtype) -> Layout:
+def _contiguous(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> Layout:
     """How a copy of the tensor would lie; operators copy what a plan refuses to read where it lies."""
-    layout = see(tensor)[1]
-    return Layout.of(ElementKind.of(dtype), layout.shape, row_major(layout.shape), layout.device)
+    reasons, view = TensorRef.examine(tensor, name)
+    if view is None:
+        raise rejection("a call of torch.nn.functional", reasons)
+    return Layout.of(ElementKind.of(dtype), view.shape, row_major(view.shape), view.device)
