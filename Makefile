@@ -7,8 +7,9 @@ READY := .venv/installed
 
 .PHONY: demo test lint bench docs clean
 
-demo: $(READY)  ## every op on this machine, checked against its reference and timed beside PyTorch
+demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both
 	$(BIN)/baracuda-kernels demo
+	$(BIN)/python examples/language_model/train.py
 
 test: lint  ## linters, types, tests; with SLOW=1 also those that take many minutes
 	$(BIN)/python -m pytest -n auto $(if $(SLOW),--slow)

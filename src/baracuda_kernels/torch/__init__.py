@@ -4,10 +4,11 @@
 """
 
 from baracuda_kernels.core import registry
+from baracuda_kernels.torch.modules import GatedRMSNorm, Mamba2, RMSNorm, RotaryEmbedding
 from baracuda_kernels.torch.operators import entry
 from baracuda_kernels.torch.patching import Report, patched
 
-__all__ = ["Report", "patched"]
+__all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "patched"]
 __all__ += registry.functions()
 
 globals().update({name: entry(name) for name in registry.functions()})

@@ -10,5 +10,9 @@ from baracuda_kernels.torch.functional import softmax as softmax
 from baracuda_kernels.torch.functional import softmax_backward as softmax_backward
 from baracuda_kernels.torch.functional import ssd_chunk_scan as ssd_chunk_scan
 from baracuda_kernels.torch.functional import ssd_chunk_scan_backward as ssd_chunk_scan_backward
+from baracuda_kernels.torch.modules import GatedRMSNorm as GatedRMSNorm
+from baracuda_kernels.torch.modules import Mamba2 as Mamba2
+from baracuda_kernels.torch.modules import RMSNorm as RMSNorm
+from baracuda_kernels.torch.modules import RotaryEmbedding as RotaryEmbedding
 from baracuda_kernels.torch.patching import Report as Report
 from baracuda_kernels.torch.patching import patched as patched
