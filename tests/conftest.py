@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 from typing import Any
@@ -54,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
             pytest.exit(f"--device cuda: {absent[0]}", returncode=2)
     else:
         os.environ["TRITON_INTERPRET"] = "1"
+        if importlib.util.find_spec("triton"):
+            importlib.import_module("triton.language")  # before PyTorch or JAX do: how it is first imported decides for good
     for name, plan in PLANS.items():
         KERNELS.extend((name, kernel) for kernel in plan.kernels if not list(kernel.reasons_against_machine(DEVICE)))
     KERNEL_IDS.extend(kernel.name for _, kernel in KERNELS)
