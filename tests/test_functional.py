@@ -24,13 +24,15 @@ from baracuda_kernels.core.view import View
 from baracuda_kernels.interop.numpy_arrays import dtype_of
 from baracuda_kernels.interop.torch_views import DTYPES
 
+from conftest import DEVICE, STREAM
+
 try:
     import jax
 except ImportError:  # an optional framework
     jax = None
 
 FUNCTIONS = registry.functions()
-CPU = bk.Stream.cpu()
+ON_CUDA = DEVICE.kind is bk.DeviceKind.CUDA
 F32 = bk.ElementKind.F32
 with_jax = pytest.mark.skipif(jax is None, reason="JAX is not installed")
 
@@ -43,21 +45,33 @@ def numpy_array(values: Any, element: bk.ElementKind) -> Any:
 
 
 def torch_array(values: Any, element: bk.ElementKind) -> Any:
-    return torch.from_numpy(numpy.array(values)).to(DTYPES[element])
+    return torch.from_numpy(numpy.array(values)).to(str(DEVICE), DTYPES[element])
 
 
 def jax_array(values: Any, element: bk.ElementKind) -> Any:
     return jax.device_put(numpy_array(values, element))
 
 
-FRAMEWORKS: dict[str, Callable[[Any, bk.ElementKind], Any]] = {"NumPy": numpy_array, "PyTorch": torch_array, "JAX": jax_array}
-FRAMEWORK_NAMES = ["NumPy", "PyTorch", pytest.param("JAX", marks=with_jax)]
+def cupy_array(values: Any, element: bk.ElementKind) -> Any:
+    if element is bk.ElementKind.BF16:
+        pytest.skip("CuPy has no bf16")
+    return pytest.importorskip("cupy").asarray(numpy_array(values, element))
+
+
+FRAMEWORKS: dict[str, Callable[[Any, bk.ElementKind], Any]] = {
+    "NumPy": numpy_array,
+    "PyTorch": torch_array,
+    "JAX": jax_array,
+    "CuPy": cupy_array,
+}
+WRITABLE = ["PyTorch", "CuPy"] if ON_CUDA else ["NumPy", "PyTorch"]
+FRAMEWORK_NAMES = WRITABLE if ON_CUDA else [*WRITABLE, pytest.param("JAX", marks=with_jax)]
 
 
 def bits(array: Any) -> bytes:
     if isinstance(array, torch.Tensor):
-        return bytes(array.contiguous().reshape(-1).view(torch.uint8).numpy()) if array.numel() else b""
-    return numpy.asarray(array).tobytes()
+        return bytes(array.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()) if array.numel() else b""
+    return bytes(array.tobytes()) if hasattr(array, "tobytes") else numpy.asarray(array).tobytes()
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +128,7 @@ def test_results_are_the_plans(name: str, framework: str, element: bk.ElementKin
     """Bit for bit, of the same kind, twice: worked out, and remembered. The trial compares with the float64 reference."""
     each, make = FUNCTIONS[name], FRAMEWORKS[framework]
     for problem, inputs in problems(each, element, 4):
-        expected = run_trial(each.plan.select(CPU, problem), inputs).bits
+        expected = run_trial(each.plan.select(STREAM, problem), inputs).bits
         arrays = {name: make(values, each.inputs[name].element(problem)) for name, values in inputs.items()}
         given = dict.fromkeys(each.inputs) | arrays
         options = options_for(each, problem)
@@ -130,7 +144,7 @@ def test_results_are_the_plans(name: str, framework: str, element: bk.ElementKin
                 assert bits(named[output]) == expected[output], output
 
 
-@pytest.mark.parametrize("framework", ["NumPy", "PyTorch"])
+@pytest.mark.parametrize("framework", WRITABLE)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_go_where_they_are_wanted(name: str, framework: str) -> None:
     each, make = FUNCTIONS[name], FRAMEWORKS[framework]
@@ -182,7 +196,7 @@ def test_every_plan_has_a_function() -> None:
 
 
 def x_of(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(str(DEVICE))
 
 
 def test_softmax_is_pytorchs() -> None:
@@ -220,11 +234,11 @@ def test_sdpa_is_pytorchs() -> None:
 def test_rope_turns_as_llamas_code_does() -> None:
     x = x_of(2, 3, 5, 8)
     angles = torch.arange(5.0)[:, None] * 10000.0 ** (-torch.arange(0, 8, 2) / 8)
-    cos, sin = angles.cos().repeat(1, 2), angles.sin().repeat(1, 2)
+    cos, sin = angles.cos().repeat(1, 2).to(x), angles.sin().repeat(1, 2).to(x)
     turned = torch.cat([-x[..., 4:], x[..., :4]], -1)
     for style in ("half", bk.RopeStyle.HALF):
         torch.testing.assert_close(bk.rope(x, style=style), x * cos + turned * sin)
-    torch.testing.assert_close(bk.rope(x, torch.arange(5)), bk.rope(x))
+    torch.testing.assert_close(bk.rope(x, torch.arange(5, device=x.device)), bk.rope(x))
     torch.testing.assert_close(bk.rope_backward(bk.rope(x)), x)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
 
+from conftest import DEVICE
 from torch_calls import (
     ALL_CALLS,
     FORWARD,
@@ -80,12 +82,13 @@ def test_autocast_takes_mixed_elements(name: str) -> None:
     values = with_gradients(name, call_of(name, 0, torch.float32))
     first, *others = differentiable(name, values)
     values[first] = values[first].detach().bfloat16().requires_grad_()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(DEVICE.kind.value, dtype=torch.bfloat16):
         results = getattr(bt, name)(**values)
-    assert flat(results)[0].dtype is torch.bfloat16  # as PyTorch's own are on the CPU
+    wide = DEVICE.kind is bk.DeviceKind.CUDA and name in ("softmax", "log_softmax", "rms_norm")  # as PyTorch's own are
+    assert flat(results)[0].dtype is (torch.float32 if wide else torch.bfloat16)
     total, inputs = objective(results), [values[each] for each in (first, *others)]
     outside = torch.autograd.grad(total, inputs, retain_graph=True)
-    with torch.autocast("cpu", dtype=torch.float16):
+    with torch.autocast(DEVICE.kind.value, dtype=torch.float16):
         within = torch.autograd.grad(total, inputs)
     assert [each.dtype for each in outside] == [each.dtype for each in inputs]
     assert all(torch.equal(one, other) for one, other in zip(outside, within, strict=True))
@@ -93,7 +96,7 @@ def test_autocast_takes_mixed_elements(name: str) -> None:
 
 def test_autocast_leaves_f64_alone() -> None:
     x = tensor(1, 2, 3, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(DEVICE.kind.value, dtype=torch.bfloat16):
         assert bt.sdpa(x, x, x).dtype is torch.float64
         assert bt.sdpa(x.float(), x.float(), x.float()).dtype is torch.bfloat16
         assert bt.softmax(x.float()).dtype is torch.float32
@@ -122,7 +125,8 @@ def test_vmap_and_functional_gradients(name: str, place: int) -> None:
 
     def total(given: dict[str, torch.Tensor]) -> torch.Tensor:
         results = flat(function(**(values | given)))
-        return (results[0] * torch.linspace(1, 2, results[0].numel(), dtype=torch.float64).view(results[0].shape)).sum()
+        weights = torch.linspace(1, 2, results[0].numel(), dtype=torch.float64, device=results[0].device)
+        return (results[0] * weights.view(results[0].shape)).sum()
 
     tracked = with_gradients(name, values)
     kept = {each: tracked[each] for each in inputs}

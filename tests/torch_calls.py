@@ -11,13 +11,16 @@ import torch
 import baracuda_kernels as bk
 from baracuda_kernels.core import registry
 
+from conftest import DEVICE
+
+WHERE = str(DEVICE)
 FUNCTIONS = registry.functions()
 FORWARD = [name for name, function in FUNCTIONS.items() if function.gradient]
 
 
 def tensor(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
     generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(WHERE, dtype)
 
 
 def _scan(dtype: torch.dtype, **more: Any) -> dict[str, Any]:
@@ -35,7 +38,7 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
         {"x": tensor(3, 4, 5, dtype=dtype), "axes": (1, 2), "eps": 0.5},
     ],
     "rope": lambda dtype: [
-        {"x": tensor(2, 3, 5, 8, dtype=dtype), "positions": torch.tensor([3, 1, -4, 1, 5])},
+        {"x": tensor(2, 3, 5, 8, dtype=dtype), "positions": torch.tensor([3, 1, -4, 1, 5], device=WHERE)},
         {"x": tensor(2, 3, 5, 8, dtype=dtype), "style": bk.RopeStyle.HALF, "rotary_dim": 4, "base": 100.0},
     ],
     "sdpa": lambda dtype: [
@@ -99,4 +102,5 @@ def flat(results: Any) -> list[torch.Tensor]:
 def objective(results: Any) -> torch.Tensor:
     """A number to differentiate, with another derivative by every element, that depends on it."""
     parts = [each for each in flat(results) if each.requires_grad]
-    return sum(((each.float() ** 2 * torch.linspace(1, 2, each.numel()).view(each.shape)).sum() for each in parts), torch.zeros(()))
+    weights = (torch.linspace(1, 2, each.numel(), device=each.device).view(each.shape) for each in parts)
+    return torch.stack([(each.float() ** 2 * weight).sum() for each, weight in zip(parts, weights, strict=True)]).sum()
