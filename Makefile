@@ -12,7 +12,7 @@ demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; t
 	$(BIN)/python examples/language_model/train.py
 
 test: lint  ## linters, types, tests; with SLOW=1 also those that take many minutes
-	$(BIN)/python -m pytest -n auto $(if $(SLOW),--slow)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),--slow)
 
 lint: $(READY)
 	$(BIN)/ruff check .
