@@ -36,6 +36,11 @@ def x_of(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+def test_large_arrays_of_numpy_begin_with_a_cache_line() -> None:
+    y = bk.softmax(numpy.zeros((64, 1024), numpy.float32))
+    assert y.ctypes.data % 64 == 0 and y.flags.writeable and y[0, 0] == 1 / 1024
+
+
 # --- memory -------------------------------------------------------------------------------------------------------------------------
 
 

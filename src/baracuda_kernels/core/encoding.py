@@ -12,6 +12,17 @@ NUMPY_NAMES = {
     ElementKind.BOOL: "bool", ElementKind.C64: "complex64", ElementKind.C128: "complex128",
 }  # fmt: skip
 
+CACHE_LINE = 64
+
+
+def aligned_bytes(size: int) -> Any:
+    """Without values, from the beginning of a cache line on; NumPy's own large arrays begin 16 bytes into a page."""
+    import numpy
+
+    room = numpy.empty(size + CACHE_LINE, numpy.uint8)
+    first = -room.__array_interface__["data"][0] % CACHE_LINE
+    return room[first : first + size]
+
 
 def encode(values: Any, element: ElementKind) -> Any:
     """The values, rounded to nearest even, as a flat array of bytes in row-major order."""

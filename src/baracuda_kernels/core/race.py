@@ -16,7 +16,7 @@ from baracuda_kernels.core import wisdom
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.encoding import encode
+from baracuda_kernels.core.encoding import aligned_bytes, encode
 from baracuda_kernels.core.errors import Unsupported
 from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.layout import row_major
@@ -136,8 +136,10 @@ def _room(size: int, device: Device) -> Any:
 
 
 def _on(device: Device, array: Any) -> Any:
-    if device.kind is DeviceKind.CPU:
-        return array
+    if device.kind is DeviceKind.CPU:  # as PyTorch and JAX lay their arrays
+        aligned = aligned_bytes(array.nbytes)
+        aligned[...] = array
+        return aligned
     import torch
 
     return torch.from_numpy(array).to(str(device))

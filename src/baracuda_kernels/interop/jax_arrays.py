@@ -9,17 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy
 
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.encoding import aligned_bytes
 from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.interop.numpy_arrays import address, dtype_of
-
-_ALIGNMENT = 64  # what JAX asks of memory that it takes over
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
@@ -30,9 +28,7 @@ def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], An
     size = math.prod(shape) * dtype.itemsize
 
     def make() -> Any:
-        room = numpy.empty(size + _ALIGNMENT, numpy.uint8)
-        start = -address(room) % _ALIGNMENT
-        return room[start : start + size].view(dtype).reshape(shape)
+        return aligned_bytes(size).view(dtype).reshape(shape)  # JAX takes over no other memory
 
     return make
 

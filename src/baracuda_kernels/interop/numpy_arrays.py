@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.encoding import NUMPY_NAMES
+from baracuda_kernels.core.encoding import NUMPY_NAMES, aligned_bytes
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape
+
+LARGE = 1 << 16  # bytes from which on kernels are faster where cache lines begin with rows
 
 
 @functools.cache
@@ -25,7 +28,11 @@ def dtype_of(element: ElementKind) -> numpy.dtype[Any]:
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    return functools.partial(numpy.empty, shape, dtype_of(element))
+    dtype = dtype_of(element)
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE:
+        return functools.partial(numpy.empty, shape, dtype)
+    return lambda: aligned_bytes(size).view(dtype).reshape(shape)
 
 
 def address(array: Any) -> int:
