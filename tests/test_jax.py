@@ -193,3 +193,9 @@ def test_another_platform_is_refused_and_says_how(monkeypatch: pytest.MonkeyPatc
 def test_second_gradients_are_refused() -> None:
     with pytest.raises(ValueError, match="do not support"):
         jax.hessian(lambda x: bk.softmax(x)[0])(jnp.ones(3))
+
+
+@pytest.mark.parametrize(("options", "named"), [({"axis": {}}, "axis"), ({"preference": {}}, "preference")])
+def test_nonsense_inside_jit_is_named(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(bk.InvalidProblem, match=named):
+        jax.jit(lambda x: bk.softmax(x, **options))(jax.numpy.ones((2, 3)))

@@ -9,6 +9,9 @@ from typing import Any
 
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 
 __all__ = ["COMMON", "RETURN", "Described", "Option"]
@@ -62,6 +65,16 @@ class Described:
     def results(self, descriptor: Descriptor, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Those of the returned outputs that this problem has."""
         return tuple(name for name in self.returned(options) if self.outputs[name].is_given(descriptor, True))
+
+    def check_inputs(self, descriptor: Descriptor, layouts: Mapping[str, Layout], device: Device) -> None:
+        """Raises for inputs that would not do, where there are only layouts yet and nothing to run with."""
+        reasons = [
+            reason
+            for name, operand in self.inputs.items()
+            for reason in operand.reasons_against(descriptor, layouts.get(name), device)
+        ]
+        if reasons:
+            raise rejection(self.name, reasons)
 
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options: those given, and the default values of the others."""

@@ -27,7 +27,13 @@ def trace(function: Function, arrays: Mapping[str, Any], options: Mapping[str, A
     """Records a call. Whatever is wrong with it is said now, not when it runs."""
     _refuse_what_cannot_be_traced(function, out, stream)
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    results = _recorded(function, tuple(arrays), tuple(plain.items()), preference)(*arrays.values())
+    call = (function, tuple(arrays), tuple(plain.items()), preference)
+    record: Any = _recorded
+    try:
+        hash(call)
+    except TypeError:  # nonsense, of which selection says what is wrong
+        record = _recorded.__wrapped__
+    results = record(*call)(*arrays.values())
     return results[0] if len(results) == 1 else results
 
 
@@ -110,13 +116,7 @@ def _callback(function: Function, arrays: Mapping[str, Any], options: Mapping[st
     views = {name: View(function.name, name, layout) for name, layout in layouts.items()}
     descriptor = function.describe(**{name: views.get(name) for name in function.inputs}, **options)
     planned(function.plan, descriptor, _CPU, preference)
-    reasons = [
-        reason
-        for name, operand in function.inputs.items()
-        for reason in operand.reasons_against(descriptor, layouts.get(name), _CPU)
-    ]
-    if reasons:
-        raise rejection(function.name, reasons)
+    function.check_inputs(descriptor, layouts, _CPU)
     there = function.results(descriptor, options)
     made = {name: function.outputs[name].contiguous_layout(descriptor, _CPU) for name in there}
     shapes = {name: jax.ShapeDtypeStruct(layout.shape, dtype_of(layout.element)) for name, layout in made.items()}

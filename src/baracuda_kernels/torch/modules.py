@@ -14,6 +14,7 @@ from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import member
 from baracuda_kernels.ops.attention.rope.descriptor import RopeStyle
 from baracuda_kernels.torch.functional import rms_norm, rope, ssd_chunk_scan
+from baracuda_kernels.torch.translations import default_eps
 
 __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "RotaryEmbedding"]
 
@@ -31,9 +32,8 @@ class RMSNorm(nn.RMSNorm):
 
 
 def _normed(x: Tensor, gamma: Tensor | None, axes: tuple[int, ...], eps: float | None) -> Tensor:
-    """As PyTorch does it: a gamma of another type is met in the wider one, and the result is of x's; by default eps is that of the sums."""
-    if eps is None:
-        eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
+    """As PyTorch does it: a gamma of another type is met in the wider one, and the result is of x's."""
+    eps = default_eps(x) if eps is None else eps
     if gamma is not None and gamma.dtype != x.dtype and x.is_floating_point() and not torch.is_autocast_enabled(x.device.type):
         wide = torch.promote_types(x.dtype, gamma.dtype)
         return rms_norm(x.to(wide), gamma.to(wide), axes=axes, eps=eps).to(x.dtype)

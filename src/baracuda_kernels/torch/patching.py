@@ -153,13 +153,7 @@ def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
 def _selected(of: Operator, forms: dict[str, Layout], options: dict[str, Any], deterministic: bool) -> str:
     problem = of.describe({name: forms.get(name) for name in of.schema.inputs} | options)
     device = next(iter(forms.values())).device
-    reasons = [
-        reason
-        for name, operand in of.function.inputs.items()
-        for reason in operand.reasons_against(problem, forms.get(name), device)
-    ]
-    if reasons:
-        raise rejection(of.name, reasons)
+    of.function.check_inputs(problem, forms, device)
     return planned(of.function.plan, problem, device, DETERMINISTIC if deterministic else None).sku.name
 
 

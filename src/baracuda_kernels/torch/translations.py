@@ -12,7 +12,7 @@ from torch import Tensor
 from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["TRANSLATIONS", "Translation"]
+__all__ = ["TRANSLATIONS", "Translation", "default_eps"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,12 @@ def rms_norm(
     if weight is not None:
         _require(tuple(weight.shape) == shape, "weight", tuple(weight.shape), shape, ReasonCode.SHAPE)
         weight = weight.flatten()
-    if eps is None:  # PyTorch's default is that of the sums
-        eps = torch.finfo(torch.promote_types(input.dtype, torch.float32)).eps
-    return {"x": input, "gamma": weight, "axes": tuple(range(-rank, 0)), "eps": eps}
+    return {"x": input, "gamma": weight, "axes": tuple(range(-rank, 0)), "eps": default_eps(input) if eps is None else eps}
+
+
+def default_eps(x: Tensor) -> float:
+    """PyTorch's: that of the sums."""
+    return torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
 
 
 def scaled_dot_product_attention(
