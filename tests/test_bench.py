@@ -269,3 +269,8 @@ def test_a_run_with_a_wrong_kernel_fails(
     assert "WRONG softmax, softmax bf16 [6,40] axis 1" in capsys.readouterr().out
     (row,) = json.loads(path.read_text())["rows"]
     assert row["times"] == {} and row["errors"][0]["error"] == "inf" and row["share_of_floor"] is None
+
+
+def test_an_unknown_op_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["sofmax"]) == 2
+    assert "Did you mean softmax?" in capsys.readouterr().err

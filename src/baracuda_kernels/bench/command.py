@@ -16,6 +16,7 @@ from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.nearest import no_such
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     plans = registry.plans()
     unknown = [op for op in options.ops if op not in plans]
     if unknown:
-        report.console(stderr=True).print(f"no op {', '.join(unknown)}; there are {', '.join(plans)}")
+        for name in unknown:
+            report.console(stderr=True).print(no_such("op", name, plans), markup=False, soft_wrap=True)
         return 2
     without = {COMPILED} if options.no_compile else set()
     kind = DeviceKind(options.device)
