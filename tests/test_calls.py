@@ -312,6 +312,10 @@ class FakeCuPy:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.cuda = self
+        self.Stream = type("Stream", (), {"from_external": self.from_external})
+
+    def from_external(self, stream: Any) -> Any:
+        return self.ExternalStream(stream.__cuda_stream__()[1], int(self.asked[-1][-1]))
 
     @contextlib.contextmanager
     def Device(self, index: int) -> Iterator[None]:
@@ -341,6 +345,9 @@ def test_cupy_is_asked_for_memory_and_its_stream_on_the_right_device(monkeypatch
     assert fake.asked == ["on device 1", ((2, 3), numpy.dtype("float32")), "back"]
     stream = cupy.current_stream(device)
     assert (stream.device, stream.handle) == (device, 77)
+    with cupy.queued_on(stream):
+        assert fake.asked[-2:] == [(77, 1), "back"]
+    fake.Stream = type("Stream", (), {})  # before CuPy 14
     with cupy.queued_on(stream):
         assert fake.asked[-1] == (77, 1)
     with pytest.raises(bk.InvalidProblem, match="got bf16, wanted an element that CuPy has"):

@@ -13,6 +13,7 @@ import pytest
 
 import baracuda_kernels as bk
 from baracuda_kernels.check.aot import DOES_NOT_FIT, PROFILES
+from baracuda_kernels.check.machine_code import unwritten
 from baracuda_kernels.core.device import CudaProfile
 from baracuda_kernels.core.kernel import Kernel, exact_order
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
@@ -123,16 +124,63 @@ def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
     _compile(kernel, arch)
 
 
-# Bytes per thread. With Triton 3.6, for which these were tuned, nothing is spilled.
-TOLERATED = {"gradients_of_chunks": 32, "forward_columns": 16}
+# Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there; the others are faster for it on an H200.
+TOLERATED = {"gradients_of_chunks": 32, "forward_columns": 16, "attend": 16, "columns_again": 40}
 
 
 def _compile(kernel: str, arch: str, every: int = 1) -> None:
-    """Shared memory stays within what the kernel declares and the device has, and on sm_90 no register is spilled."""
+    """Shared memory stays within what the kernel declares and the device has, no uniform register is read before it is written, and
+    on sm_90 no register is spilled."""
     program = [sys.executable, "-m", "baracuda_kernels.check.aot", kernel, "--arch", arch, "--every", str(every)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines and done.returncode in (0, DOES_NOT_FIT), done.stderr
     spilled = [line for line in lines if line["spilled"] > TOLERATED.get(line["body"], 0) and arch == "sm_90"]
     greedy = [line for line in lines if line["shared"] > PROFILES[arch].shared_bytes or "declared" in str(line["complaints"])]
-    assert not spilled and not greedy
+    wrong = [line for line in lines if line["unwritten"]]
+    assert not spilled and not greedy and not wrong
+
+
+# As ptxas 12.8 compiled the gradients of the scan by four warps, shortened: UR7 holds the place of a matrix, and nothing has written it.
+WRONGLY_COMPILED = """
+        /*0000*/                   ULDC UR4, c[0x0][0x210] ;
+        /*0010*/                   UIADD3 UR15, UP0, UR7, 0x40, URZ ;
+.L_x_1:
+        /*0020*/                   UIADD3 UR4, UR4, -0x1, URZ ;
+        /*0030*/                   HGMMA.64x32x16.F32.BF16 R24, R40, gdesc[UR12].tnspB, R24, gsb0 ;
+        /*0040*/                   UISETP.NE.AND UP1, UPT, UR4, URZ, UPT ;
+        /*0050*/              @P0  BRA `(.L_x_1) ;
+        /*0060*/                   EXIT ;
+"""
+
+
+def test_a_register_that_nothing_has_written_is_found() -> None:
+    assert unwritten(WRONGLY_COMPILED) == [
+        "UIADD3 UR15, UP0, UR7, 0x40, URZ",
+        "HGMMA.64x32x16.F32.BF16 R24, R40, gdesc[UR12].tnspB, R24, gsb0",
+    ]
+    mended = WRONGLY_COMPILED.replace(
+        "ULDC UR4", "ULDC.64 UR14, c[0x0][0x220] ;\n        /*0008*/ UMOV UR7, URZ ;\n        /*000c*/ ULDC UR4"
+    )
+    assert unwritten(mended) == []
+
+
+def test_what_any_way_to_a_read_has_written_counts() -> None:
+    """Written in a loop's first round, or by what is called: nobody can tell without running it."""
+    assert (
+        unwritten(
+            """
+        /*0000*/                   CALL.REL.NOINC `(.L_x_2) ;
+        /*0010*/                   UMOV UR8, UR6 ;
+        /*0020*/              @P0  BRA `(.L_x_3) ;
+        /*0030*/                   UMOV UR9, URZ ;
+.L_x_3:
+        /*0040*/                   UMOV UR10, UR9 ;
+        /*0050*/                   EXIT ;
+.L_x_2:
+        /*0060*/                   R2UR UR6, R2 ;
+        /*0070*/                   RET.REL.NODEC R2 `(entry) ;
+"""
+        )
+        == []
+    )

@@ -10,15 +10,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from baracuda_kernels.check.machine_code import disassembled, run_tool, unwritten
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import CudaProfile, Device
 from baracuda_kernels.core.kernel import Kernel
@@ -50,12 +48,15 @@ class Usage:
     registers: int
     spilled: int  # bytes of local memory per thread
     shared: int
+    unwritten: list[str]  # instructions that read a uniform register before anything has written it
 
     def complaints(self, declared: int) -> Iterator[str]:
         if self.spilled:
             yield f"{self.spilled} bytes of registers spilled per thread"
         if self.shared > declared:
             yield f"{self.shared} bytes of shared memory, declared are {declared}"
+        if self.unwritten:
+            yield f"compiled wrongly: {self.unwritten[0]} reads what nothing has written"
 
 
 def triton_kernels() -> Iterator[tuple[type[Plan[Any, Any]], Kernel]]:
@@ -125,19 +126,22 @@ def usage(kernel: Kernel, call: Call, arch: str, vectors: bool) -> Usage:
     constants = ", ".join(f"{name}={value}" for name, value in call.constants.items())
     elements = ", ".join(dict.fromkeys(kind for kind in call.signature().values() if str(kind).startswith("*")))
     return Usage(
-        kernel.name, call.body.__name__, arch, f"{elements}, {constants}", call.warps, vectors, registers, spilled, binary.shared
+        kernel.name,
+        call.body.__name__,
+        arch,
+        f"{elements}, {constants}",
+        call.warps,
+        vectors,
+        registers,
+        spilled,
+        binary.shared,
+        unwritten(disassembled(binary.image)),
     )
 
 
 def _resources(binary: Binary) -> tuple[int, int]:
     """Registers per thread, and bytes of stack per thread, as the machine code's own table has them."""
-    from triton.backends import nvidia
-
-    tool = os.path.join(os.path.dirname(nvidia.__file__), "bin", "cuobjdump")
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(binary.image)
-        file.flush()
-        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+    text = run_tool("cuobjdump", binary.image, "--dump-resource-usage")
     found = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", text)}
     return found["REG"], found["STACK"] + found["LOCAL"]
 

@@ -17,10 +17,13 @@ _RANKS = (1, 3, 8)  # ranks that bodies are compiled for; others are filled up w
 
 
 def dims(outer: Sequence[Dim], operands: int, element: ElementKind | None) -> tuple[tuple[Count, ...], list[tuple[Step, ...]]]:
-    """The extents, innermost first, and each operand's steps, as `offset` takes them; `element` where vectors depend on them."""
+    """The extents, innermost first, and each operand's steps, as `offset` takes them; `element` where vectors depend on them.
+
+    A step that is never taken is 0, which hinders no vectors: a row alone is read as it is among others.
+    """
     rank = next(rank for rank in _RANKS if rank >= len(outer))
     filled = [*reversed(outer), *[Dim(1, (0,) * operands)] * (rank - len(outer))]
-    steps = [tuple(Step(dim.steps[operand], element) for dim in filled) for operand in range(operands)]
+    steps = [tuple(Step(dim.steps[operand] if dim.extent > 1 else 0, element) for dim in filled) for operand in range(operands)]
     return tuple(Count(dim.extent) for dim in filled), steps
 
 

@@ -46,7 +46,20 @@ def queued_on(stream: Stream) -> AbstractContextManager[Any]:
         handle = torch.cuda.current_stream(stream.device.index).cuda_stream
     else:
         handle = stream.handle
-    return cupy.cuda.ExternalStream(handle, stream.device.index)
+    if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
+        return cupy.cuda.ExternalStream(handle, stream.device.index)
+    with cupy.cuda.Device(stream.device.index):
+        return cupy.cuda.Stream.from_external(_Queue(handle))
+
+
+class _Queue:
+    """A stream as other libraries hand it over."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
 
 
 FRAMEWORK = Framework("CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on)

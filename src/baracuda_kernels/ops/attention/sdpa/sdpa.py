@@ -9,6 +9,7 @@ dq = dscores k · scale         ; dk = dscoresᵀ q · scale
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from baracuda_kernels.core.args import Args, contiguous, read, scratch, unit_last_axis, write
@@ -17,13 +18,20 @@ from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, exact_order, matrix_units
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.attention.kind import AttentionKind
 from baracuda_kernels.ops.attention.sdpa import reference
 from baracuda_kernels.ops.attention.sdpa.cases import SdpaBackwardCases, SdpaCases
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
-from baracuda_kernels.ops.attention.sdpa.tiles import SHARED_BYTES, other_backward_tiles, other_forward_tiles, workspace_bytes
+from baracuda_kernels.ops.attention.sdpa.tiles import (
+    MOST_FEATURES,
+    SHARED_BYTES,
+    other_backward_tiles,
+    other_forward_tiles,
+    workspace_bytes,
+)
 
 __all__ = ["SdpaArgs", "SdpaBackwardArgs", "SdpaBackwardPlan", "SdpaPlan"]
 
@@ -37,6 +45,17 @@ def tf32_units(descriptor: Descriptor) -> PrecisionGuarantee:
 def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
     """cuBLAS chooses its kernel, and with it the order of sums, by the whole problem."""
     return replace(exact_order(descriptor), batch_invariant=False)
+
+
+def many_features(descriptor: SdpaBackwardDescriptor) -> Iterator[Reason]:
+    """Where cuBLAS's products of halves are worth it: gradients of weights are rounded between them."""
+    most = max(descriptor.d_k, descriptor.d_v)
+    if most <= MOST_FEATURES:
+        yield Reason(ReasonCode.LIMIT, "d_k and d_v", most, f"more than {MOST_FEATURES}; up to there the Triton kernel is faster")
+    if descriptor.kv_heads != descriptor.num_heads:
+        yield Reason(
+            ReasonCode.LIMIT, "num_kv_heads", descriptor.kv_heads, "num_heads: sums over heads would be rounded in between"
+        )
 
 
 class SdpaArgs(Args):
@@ -91,6 +110,15 @@ class SdpaBackwardPlan(Plan[SdpaBackwardDescriptor, SdpaBackwardArgs]):
     cases = SdpaBackwardCases()
     kernels = (
         Kernel("numba.sdpa_backward", BackendKind.NUMBA, "numba:backward", exact_order),
+        Kernel(
+            "aten.sdpa_backward_wide_cuda",
+            BackendKind.ATEN,
+            "vendor:backward",
+            matrix_units,
+            (ElementKind.BF16,),
+            limits=(many_features,),
+            on=DeviceKind.CUDA,
+        ),
         Kernel(
             "triton.sdpa_backward",
             BackendKind.TRITON,

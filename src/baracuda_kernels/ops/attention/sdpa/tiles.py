@@ -46,6 +46,7 @@ class Tile(NamedTuple):
     warps: int
     stages: int
     sum_stages: int = 1  # where sums of the gradient are taken first, for those
+    registers: int | None = None  # the most a thread may have
 
 
 class BackwardTile(NamedTuple):
@@ -70,7 +71,10 @@ def forward_tile(problem: AttentionShapes, exact: bool) -> Tile:
         return EXACT
     if problem.element.size > 2:
         return _tile_of_wider(problem)
-    return Tile(128, 64, 8, 4) if _width(problem) <= NARROW else Tile(128, 32, 8, 4)
+    if _width(problem) <= NARROW:
+        return Tile(128, 32, 8, 4)
+    # Two programs to a multiprocessor are worth more than the registers.
+    return Tile(128, 32, 8, 3, registers=128 if _width(problem) <= MOST_FEATURES else None)
 
 
 def rows_tile(problem: AttentionShapes, exact: bool) -> Tile:
@@ -88,13 +92,14 @@ def columns_tile(problem: AttentionShapes, exact: bool) -> Tile:
 
 
 def columns_again_tile(problem: AttentionShapes, capability: Capability = HOPPER) -> Tile:
-    if _width(problem) <= NARROW:
-        return Tile(32, 64, 4, 4)
+    narrow = _width(problem) <= NARROW
     if capability[0] != HOPPER[0]:
-        return Tile(64, 64, 8, 2)
+        return Tile(32, 64, 4, 4) if narrow else Tile(64, 64, 8, 2)
+    chosen = Tile(64, 64, 4, 3, registers=168) if narrow else Tile(64, 128, 8, 3)
     filled = all(d == features(d, False) for d in (problem.d_k, problem.d_v))
-    # Looking out for the end takes registers.
-    return Tile(64, 128, 8, 3) if filled and problem.query_len % 64 == problem.key_len % 128 == 0 else Tile(32, 128, 8, 4)
+    if filled and problem.query_len % chosen.queries == problem.key_len % chosen.keys == 0:
+        return chosen
+    return Tile(32, 64, 4, 4) if narrow else Tile(32, 128, 8, 4)  # looking out for the end takes registers
 
 
 def _tile_of_wider(problem: AttentionShapes) -> Tile:

@@ -93,6 +93,7 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, cap
             "BY_THREAD": _in_registers(capability),
         },
         tile.warps,
+        tile.registers,
     )
 
 
@@ -159,6 +160,7 @@ def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str
             "SUM_STAGES": tile.sum_stages,
         },
         tile.warps,
+        tile.registers,
     )
 
 
@@ -191,6 +193,7 @@ def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots
             "STAGES": tile.stages,
         },
         tile.warps,
+        tile.registers,
     )
 
 
@@ -224,6 +227,7 @@ def _columns_call(
             "STAGES": tile.stages,
         },
         tile.warps,
+        tile.registers,
     )
 
 

@@ -63,7 +63,12 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
             *_products(problem, layouts, (WEIGHTS, True), (DY, False), DV, slots_of(layouts[DV])),
         ]
 
-    return _bound(problem, steps, lambda layouts, device: triton.backward_calls(problem, layouts, triton.EXACT))
+    precision = triton.EXACT if problem.element.size > 2 else triton.TF32
+    return _bound(
+        problem,
+        steps,
+        lambda layouts, device: triton.backward_calls(problem, layouts, precision, capability=triton.capability_of(device)),
+    )
 
 
 def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> Call:

@@ -269,7 +269,7 @@ class _Calls:
 
     def of_heads(self) -> Call:
         """dx, d_dt and shares of d_a."""
-        return self.forms(self.heads, tiles.narrowed(self.tile.head, self.cut, adds=False), *HEAD_SCATTERED)
+        return self.forms(self.heads, tiles.narrowed(self.tile, self.cut, adds=False), *HEAD_SCATTERED)
 
     def heads(self, block: Block) -> Call:
         return Call(
@@ -288,7 +288,7 @@ class _Calls:
 
     def of_groups(self) -> Call:
         """d_b and d_c, or what each slice of a group's heads comes to."""
-        return self.forms(self.groups, tiles.narrowed(self.tile.group, self.cut, adds=True), *GROUP_SCATTERED)
+        return self.forms(self.groups, tiles.narrowed(self.tile, self.cut, adds=True), *GROUP_SCATTERED)
 
     def groups(self, block: Block) -> Call:
         problem, cut = self.problem, self.cut
