@@ -67,6 +67,18 @@ def test_one_field_can_be_varied(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no_such_field" in capsys.readouterr().err
 
 
+def test_several_fields_unchecked_and_without_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Problem, "expected", lambda problem: pytest.fail("the reference was asked for"))
+    out = tmp_path / "run.json"
+    sizes = ["--vary", "batch_size=1", "--vary", "num_heads=1"]
+    asked = ["rope", *sizes, "--unchecked", "--without", "PyTorch", "--no-compile", "--no-jax", "--rounds", "1", "--out", str(out)]
+    assert command.main(asked) == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert rows[0]["descriptor"]["batch_size"] == rows[1]["descriptor"]["num_heads"] == 1 and len(rows) == 2
+    for row in rows:
+        assert "not compared with the reference" in row["notes"] and not row["errors"] and "PyTorch" not in row["times"]
+
+
 def test_the_floor_is_the_longer_of_copy_and_product() -> None:
     row = Row("op", "problem", {}, 1, 1, kernel="ours", times={COPIES[0]: Times(2.0, 1.0), "ours": Times(4.0, 4.0)})
     assert row.share_of_floor == 0.5

@@ -26,8 +26,8 @@ def test_integers_are_exact(element: str) -> None:
 @pytest.mark.parametrize(
     ("element", "precision", "judged_as"),
     [
-        ("f32", "f32", "f32"), ("f32", "tf32", "f16"), ("f32", "f16", "f16"), ("f32", "bf16", "bf16"), ("f64", "tf32", "f16"),
-        ("f16", "tf32", "f16"), ("f16", "bf16", "bf16"), ("bf16", "tf32", "bf16"), ("bf16", "f16", "bf16"), ("f64", "f64", "f64"),
+        ("f32", "f32", "f32"), ("f32", "f16", "f16"), ("f32", "bf16", "bf16"), ("f64", "f16", "f16"), ("f16", "bf16", "bf16"),
+        ("bf16", "tf32", "bf16"), ("bf16", "f16", "bf16"), ("f64", "f64", "f64"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("op", ["sdpa", "sdpa_backward"])
@@ -38,6 +38,16 @@ def test_an_output_is_judged_by_the_fewest_bits_on_its_way(op: str, element: str
         PLANS[op].cases, descriptor, kind(judged_as)
     )
     assert error_bound(PLANS[op].cases, descriptor, kind("i64"), guarantee) == 0.0
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "f16"])
+def test_tf32_may_lose_twice_what_f16_does(element: str) -> None:
+    """Its inputs are rounded too, which those of a problem in f16 are not."""
+    tf32 = bk.PrecisionGuarantee(MathPrecision.TF32, bk.ElementKind.F32, True, True, True)
+    for op in ("sdpa", "sdpa_backward"):
+        (descriptor, *_), cases = PLANS[op].cases.corners(bk.ElementKind.F32), PLANS[op].cases
+        twice = 2 * error_bound(cases, descriptor, bk.ElementKind.F16)
+        assert error_bound(cases, descriptor, bk.ElementKind.of(element), tf32) == twice
 
 
 def test_bounds_are_those_of_the_contract() -> None:

@@ -24,6 +24,7 @@ from torch_calls import (
     FORWARD,
     FUNCTIONS,
     LAYOUTS,
+    WHERE,
     backward_call,
     call_of,
     differentiable,
@@ -92,7 +93,9 @@ def test_any_layout_gives_the_same(name: str, place: int, layout: str) -> None:
     results = getattr(bt, name)(**tracked)
     expected = flat(getattr(bk, name)(**laid_out(values, "contiguous")))
     assert all(each.is_contiguous() for each in flat(results))
-    assert all(torch.equal(one, other) for one, other in zip(flat(results), expected, strict=True))
+    for one, other in zip(flat(results), expected, strict=True):
+        # On CUDA what cannot be read in vectors is summed in another order.
+        torch.testing.assert_close(one, other, **({} if WHERE.startswith("cuda") else {"rtol": 0.0, "atol": 0.0}))
     flat(results)[0].sum().backward()  # whose gradient is expanded
     assert all(tracked[each].grad.shape == tracked[each].shape for each in differentiable(name, values))
 
@@ -158,7 +161,7 @@ def test_errors_are_those_of_the_function() -> None:
         bt.softmax(x, 1, 2)
     with pytest.raises(TypeError, match="missing"):
         bt.softmax()
-    for other in (x.detach().numpy(), [1.0], None):
+    for other in (x.detach().cpu().numpy(), [1.0], None):
         with pytest.raises(bk.InvalidProblem, match=r"x cannot be seen as an array: got .*, wanted a torch\.Tensor"):
             bt.softmax(other)
     with pytest.raises(bk.InvalidProblem, match="gamma belongs to another framework"):
@@ -184,7 +187,7 @@ def test_who_watches_sees_the_operator() -> None:
 
     with Watcher():
         bt.softmax(x)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         bt.softmax(x)
     assert seen == ["baracuda.softmax.default"]
     assert "baracuda::softmax" in {event.name for event in profile.events()}

@@ -47,8 +47,11 @@ class Job:
 
 JOBS = {
     "cpu": Job(Sizes(256, LAYERS), batch=8, length=256, steps=180),
-    "cuda": Job(Sizes(1024, 2 * LAYERS, chunk=128), batch=16, length=1024, steps=150, device="cuda", rate=1e-3),
+    "cuda": Job(
+        Sizes(1024, 2 * LAYERS, chunk=128), batch=16, length=1024, steps=150, device="cuda", element=torch.bfloat16, rate=1e-3
+    ),
 }
+ELEMENTS = {"f32": torch.float32, "bf16": torch.bfloat16}
 QUICK = Job(Sizes(64, ("mamba", "attention", "feed-forward"), head=32, state=16, chunk=32), batch=4, length=64, steps=12, rate=4e-3)
 
 
@@ -131,7 +134,7 @@ def train(job: Job, console: Console) -> Outcome:
 def main(arguments: list[str] | None = None) -> Outcome:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=list(JOBS), default="cpu")
-    parser.add_argument("--element", choices=("f32", "bf16"), default="f32", help="bf16: by autocast, in both runs")
+    parser.add_argument("--element", choices=list(ELEMENTS), help="bf16: by autocast, in both runs; by default on CUDA")
     parser.add_argument("--threads", type=int, help="of both runs on the CPU; by default one for each core")
     parser.add_argument("--steps", type=int, help="other than the job's own")
     parser.add_argument("--quick", action="store_true", help="a tiny model and a dozen steps")
@@ -140,7 +143,7 @@ def main(arguments: list[str] | None = None) -> Outcome:
     options = parser.parse_args(arguments)
     job = replace(QUICK, device=options.device) if options.quick else JOBS[options.device]
     steps = job.steps if options.steps is None else options.steps
-    job = replace(job, steps=steps, element={"f32": torch.float32, "bf16": torch.bfloat16}[options.element])
+    job = replace(job, steps=steps, element=ELEMENTS.get(options.element, job.element))
     if steps <= WARM_UP:
         parser.error(f"--steps: got {steps}, wanted more than {WARM_UP}")
     if job.device == "cuda" and not torch.cuda.is_available():

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
     parser.add_argument(
-        "--vary", metavar="FIELD=V1,V2,...", help="the first showcase problem of each op with these values of a whole-number field"
+        "--vary",
+        action="append",
+        metavar="FIELD=V1,V2,...",
+        help="the first showcase problem of each op with these values of a whole-number field; can be given several times",
     )
     parser.add_argument(
         "--problem",
@@ -34,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--picture", type=Path, help="a roofline of the run, as SVG")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
     parser.add_argument("--measured", action="store_true", help="time what effort=MEASURE chooses too")
+    parser.add_argument(
+        "--unchecked", action="store_true", help="do not compare with the reference, which takes long for large problems"
+    )
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out; it takes long to set up")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="PEER", help="leave this one out; can be given several times"
+    )
     parser.add_argument(
         "--device", choices=[kind.value for kind in DeviceKind], default="cpu", help="where to measure (default cpu)"
     )
@@ -50,14 +59,20 @@ def run(options: argparse.Namespace) -> int:
         for name in unknown:
             report.console(stderr=True).print(no_such("op", name, plans), markup=False, soft_wrap=True)
         return 2
-    without = {COMPILED} if options.no_compile else set()
+    without = {*options.without, *([COMPILED] if options.no_compile else ())}
     kind = DeviceKind(options.device)
     without |= {JAX} if options.no_jax or kind is DeviceKind.CUDA else set()  # JAX would take most of the device's memory
     device = Device(kind)
     if absent := device.reasons_absent():
         report.console(stderr=True).print(str(absent[0]), markup=False)
         return 2
-    settings = Settings(options.rounds or (3 if options.quick else 9), device, frozenset(without), measured=options.measured)
+    settings = Settings(
+        options.rounds or (3 if options.quick else 9),
+        device,
+        frozenset(without),
+        measured=options.measured,
+        checked=not options.unchecked,
+    )
     console = report.console()
 
     ops = options.ops or list(plans)
@@ -86,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:
     if options.vary:
-        yield from varied(ops, options.vary, kind)
+        for field_and_values in options.vary:
+            yield from varied(ops, field_and_values, kind)
     elif not options.problem:
         yield from showcase(ops, 1 if options.quick else None, kind)
     elif len(ops) != 1:

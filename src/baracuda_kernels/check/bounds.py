@@ -13,9 +13,9 @@ from baracuda_kernels.core.sku import MathPrecision, PrecisionGuarantee
 # Relative error of a whole output; the second number holds for the backward of attention or of a scan.
 _BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
 _COARSER = {  # what a kernel multiplies in bounds its outputs too, where that has fewer bits than they have
-    MathPrecision.TF32: ElementKind.F16,
-    MathPrecision.F16: ElementKind.F16,
-    MathPrecision.BF16: ElementKind.BF16,
+    MathPrecision.TF32: (1.2e-3, 3e-3),  # the bits of f16, but inputs are rounded to it too
+    MathPrecision.F16: _BOUNDS[ElementKind.F16],
+    MathPrecision.BF16: _BOUNDS[ElementKind.BF16],
 }
 _EXACT = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8, ElementKind.BOOL)
 
@@ -30,12 +30,10 @@ def error_bound(
     element = element_of(descriptor) if element is None else element
     if element in _EXACT:
         return 0.0
-    coarser = None if guarantee is None else _COARSER.get(guarantee.math_precision)
-    if coarser is not None:
-        element = max(element, coarser, key=lambda kind: _BOUNDS.get(kind, (0.0,))[0])
+    coarser = 0.0 if guarantee is None else _COARSER.get(guarantee.math_precision, (0.0, 0.0))[cases.is_long_chain()]
     if element is ElementKind.F64:
-        return 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1))
-    return _BOUNDS[element][cases.is_long_chain()]
+        return max(coarser, 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1)))
+    return max(coarser, _BOUNDS[element][cases.is_long_chain()])
 
 
 def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:

@@ -48,9 +48,12 @@ class Neighbour:
 
     def ask(self, case: Case) -> str:
         assert self.child.stdin is not None and self.child.stdout is not None
-        print(json.dumps(_spelled(case)), file=self.child.stdin, flush=True)
-        answer = self.child.stdout.readline()
-        return answer.strip() or f"nothing: it ended with status {self.child.wait()}"
+        try:
+            print(json.dumps(_spelled(case)), file=self.child.stdin, flush=True)
+            answer = self.child.stdout.readline().strip()
+        except BrokenPipeError:
+            answer = ""
+        return answer or f"nothing: it ended with status {self.child.wait()}"
 
     def close(self) -> None:
         with self.child:  # which closes what goes to it, so that it ends, and waits for that

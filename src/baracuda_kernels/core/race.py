@@ -99,8 +99,7 @@ def _device_seconds(launch: Callable[[], None], stream: Stream) -> float:
     import torch
 
     cuda: Any = torch.cuda  # partly without types
-    index = stream.device.index
-    queue = cuda.current_stream(index) if stream.handle is None else cuda.ExternalStream(stream.handle, device=index)
+    index, queue = stream.device.index, stream.queue()
     start, end = (cuda.Event(enable_timing=True) for _ in range(2))
     cuda.synchronize(index)
     start.record(queue)

@@ -45,5 +45,16 @@ class Stream:
         """The stream on which the array's device is being used now."""
         return Stream.on((array if isinstance(array, TensorRef) else TensorRef.of(array)).device)
 
+    def queue(self) -> Any:
+        """The same stream as PyTorch has it. Handle 0 is the default stream, which PyTorch would take for none and make a new one."""
+        import torch
+
+        cuda: Any = torch.cuda  # partly without types
+        if self.handle is None:
+            return cuda.current_stream(self.device.index)
+        if self.handle == 0:
+            return cuda.default_stream(self.device.index)
+        return cuda.ExternalStream(self.handle, device=self.device.index)
+
     def __repr__(self) -> str:
         return f"Stream({self.device})"

@@ -40,12 +40,7 @@ def current_stream(device: Device) -> Stream:
 
 
 def queued_on(stream: Stream) -> AbstractContextManager[Any]:
-    if stream.handle is None:  # PyTorch's current one
-        import torch
-
-        handle = torch.cuda.current_stream(stream.device.index).cuda_stream
-    else:
-        handle = stream.handle
+    handle = stream.queue().cuda_stream if stream.handle is None else stream.handle
     if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
         return cupy.cuda.ExternalStream(handle, stream.device.index)
     with cupy.cuda.Device(stream.device.index):

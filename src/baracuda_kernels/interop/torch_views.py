@@ -64,5 +64,5 @@ def queued_on(stream: Stream) -> Iterator[None]:
         with torch.cuda.device(stream.device.index):
             yield
     else:
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream.handle, device=str(stream.device))):
+        with torch.cuda.stream(stream.queue()):
             yield

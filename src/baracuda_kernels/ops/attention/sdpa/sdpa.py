@@ -47,8 +47,9 @@ def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
     return replace(exact_order(descriptor), batch_invariant=False)
 
 
-def many_features(descriptor: SdpaBackwardDescriptor) -> Iterator[Reason]:
+def many_features(descriptor: Descriptor) -> Iterator[Reason]:
     """Where cuBLAS's products of halves are worth it: gradients of weights are rounded between them."""
+    assert isinstance(descriptor, SdpaBackwardDescriptor)
     most = max(descriptor.d_k, descriptor.d_v)
     if most <= MOST_FEATURES:
         yield Reason(ReasonCode.LIMIT, "d_k and d_v", most, f"more than {MOST_FEATURES}; up to there the Triton kernel is faster")

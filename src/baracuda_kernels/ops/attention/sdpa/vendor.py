@@ -17,6 +17,7 @@ from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.gpu.call import At, Call, Count
+from baracuda_kernels.gpu.driver import driver
 from baracuda_kernels.gpu.launch import Queued, launcher
 from baracuda_kernels.interop.torch_views import as_torch, queued_on
 from baracuda_kernels.ops.attention.sdpa import tiles, triton
@@ -154,7 +155,8 @@ class InTurn:
         tensors = {place: as_torch(args.operands[place]) for place in self.multiplied}
         # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
         forms = [step if isinstance(step, Product) else step.form_for(args.addresses, workspace, stream) for step in self.steps]
-        with torch.no_grad(), queued_on(stream), self.precision():
+        # Threads of autograd may have no context yet, which cuBLAS would warn of.
+        with driver().within(stream.device.index), torch.no_grad(), queued_on(stream), self.precision():
             for form in forms:
                 if isinstance(form, Product):
                     form(tensors)

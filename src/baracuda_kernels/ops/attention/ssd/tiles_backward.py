@@ -19,7 +19,6 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
-HEAD_WARPS = 8  # for parts of a state: with 4, ptxas 12.8 takes the place of an operand from registers that nothing has written
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
 
@@ -84,15 +83,15 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
     whole = Block(min(rows, 64), min(cols, 128), 4, 2)
     fits = rows <= whole.rows and cols <= whole.cols
     block = whole._replace(stages=3) if fits else Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
-    return BackwardTile(64, whole, block if fits else block._replace(warps=HEAD_WARPS), block, fits)
+    return BackwardTile(64, whole, block, block, fits)
 
 
 def narrowed(tile: BackwardTile, cut: Cut, adds: bool) -> Block:
     """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
     block = tile.group if adds else tile.head
-    if cut.span == cut.segments == 1:
+    if cut.span == cut.segments == 1 and (adds or cut.is_prepared or not tile.fits):
         return block
-    cols, warps = (32, 8) if adds and cut.span > 1 else (64, HEAD_WARPS if tile.fits and not adds else block.warps)
+    cols, warps = (32, 8) if adds and cut.span > 1 else (64, block.warps)
     return Block(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
 
 

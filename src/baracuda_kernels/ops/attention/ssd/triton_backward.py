@@ -78,6 +78,9 @@ def gradients_of_heads(
         ending, d_steps = tl.zeros((CHUNK,), ACC), tl.zeros((CHUNK,), ACC)
         for row_number in range(ROW_BLOCKS):
             row = row_number * ROWS
+            outputs = block(dy + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
+            # Before the other products: added to them afterwards, ptxas 12.8 takes the place of `outputs` from registers nothing has written.
+            direct = product(tl.trans(computed(scores, outputs)), given(outputs), tl.zeros((CHUNK, ROWS), ACC), PRECISION)
             source, read = tl.zeros((CHUNK, ROWS), ACC), tl.zeros((CHUNK, ROWS), ACC)
             for col_number in range(COL_BLOCKS):
                 col = col_number * COLS
@@ -101,10 +104,12 @@ def gradients_of_heads(
             source *= to_end[:, None]
             ending += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
             reading += tl.sum(rounded_product(read, outputs.to(ACC)), 1)
-            source = product(tl.trans(computed(scores, outputs)), given(outputs), source, PRECISION)
+            source += direct
             d_steps += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
             store_block(dx + row, dx_steps[1], first, length, head_dim - row, source * lengths[:, None])
-        d_exponents = exponent_gradients(crossing, reading * since, ending * lengths, tl.sum(across, 0) * through, EXACT)
+        d_exponents = exponent_gradients(
+            crossing, reading * since, rounded_product(ending, lengths), tl.sum(across, 0) * through, EXACT
+        )
         store_steps(d_dt, d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
         total += lengths * d_exponents
     if HAS_RATE:

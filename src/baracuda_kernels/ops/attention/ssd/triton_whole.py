@@ -8,6 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from baracuda_kernels.gpu.maths import rounded_product
 from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
@@ -79,6 +80,6 @@ def gradients_of_chunks(
         total = product(tl.trans(weights), given(queries), total, PRECISION)
         store_block(of_head(d_b, d_b_steps, batch, head), d_b_steps[1], first, length, state_dim, total)
 
-    d_exponents = exponent_gradients(crossing, reading, ending * lengths, across * through, EXACT)
+    d_exponents = exponent_gradients(crossing, reading, rounded_product(ending, lengths), across * through, EXACT)
     store_steps(of_head(d_dt, d_dt_steps, batch, head), d_dt_steps[1], first, length, d_steps + rate.to(ACC) * d_exponents)
     store_sum(shares + pair.to(tl.int64) * chunks + chunk, lengths * d_exponents)
