@@ -21,7 +21,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.bench import command, engine, peers
 from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row, Settings, measure, showcase
 from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, FUNCTION, OPERATOR, RECORDED, measure_host
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, peers_of
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, installed, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
 from baracuda_kernels.bench.timing import Times, interleaved
 from baracuda_kernels.core import registry
@@ -77,6 +77,21 @@ def test_several_fields_unchecked_and_without_a_peer(tmp_path: Path, monkeypatch
     assert rows[0]["descriptor"]["batch_size"] == rows[1]["descriptor"]["num_heads"] == 1 and len(rows) == 2
     for row in rows:
         assert "not compared with the reference" in row["notes"] and not row["errors"] and "PyTorch" not in row["times"]
+
+
+def test_a_package_that_fails_is_a_note() -> None:
+    def make() -> Any:
+        def call() -> None:
+            raise RuntimeError("wrong results here\nsee the issue")
+
+        return call
+
+    on_cuda = type("Tensor", (), {"is_cuda": True})()
+    for package, why in (("json", "RuntimeError: wrong results here$"), ("no_such_package", "no_such_package is not installed")):
+        ((name, call),) = installed(package, on_cuda, make, "theirs")
+        with pytest.raises(PeerUnavailable, match=why):
+            call()
+        assert name == "theirs"
 
 
 def test_the_floor_is_the_longer_of_copy_and_product() -> None:

@@ -88,7 +88,12 @@ def installed(package: str, tensor: Any, make: Callable[[], Call], name: str) ->
     def set_up() -> Call:
         if importlib.util.find_spec(package) is None:
             raise PeerUnavailable(f"{package} is not installed")
-        return make()
+        call = make()
+        try:
+            call()
+        except Exception as failure:  # whatever another package cannot do here, the others are timed
+            raise PeerUnavailable(f"{type(failure).__name__}: {str(failure).partition(chr(10))[0]}") from failure
+        return call
 
     if tensor.is_cuda:
         yield name, _set_up_when_called(set_up)

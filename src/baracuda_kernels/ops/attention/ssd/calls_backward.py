@@ -84,9 +84,8 @@ class _Calls:
 
     @property
     def has_simple_states(self) -> bool:
-        """Whether every chunk finds its states as they are, and what depends on dt and a alone: computed within `gradients_of_chunks`,
-        Triton 3.6 compiles d_dt wrongly for Hopper (seen with states of 16 by 16)."""
-        return self.has_states and self.cut.is_prepared and self.cut.span == self.cut.slot == 1 and not self.segmented
+        """Whether every chunk finds its states as they are."""
+        return self.has_states and self.cut.span == self.cut.slot == 1 and not self.segmented
 
     # --- what bodies are given
 

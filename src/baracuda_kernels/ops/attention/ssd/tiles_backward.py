@@ -18,6 +18,7 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
+FEW_WALKS = MULTIPROCESSORS // 8  # up to which sequences are cut into segments: chunks that look for their states take six times as long
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
@@ -77,19 +78,22 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
     if problem.element is ElementKind.F32:
         block = Block(min(rows, 32), min(cols, 32), 4, registers=MOST_REGISTERS)
         return BackwardTile(32, Block(min(rows, 32), min(cols, 64), 4), block._replace(rows=16), block)
+    part = Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+    short = BackwardTile(32, part._replace(stages=2), part._replace(cols=min(cols, 32)), part)
     if problem.element is ElementKind.F16:
-        block = Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
-        return BackwardTile(32, block._replace(stages=2), block._replace(cols=min(cols, 32)), block)
+        return short
     whole = Block(min(rows, 64), min(cols, 128), 4, 2)
     fits = rows <= whole.rows and cols <= whole.cols
-    block = whole._replace(stages=3) if fits else Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
-    return BackwardTile(64, whole, block, block, fits)
+    block = whole._replace(stages=3) if fits else part
+    long = BackwardTile(64, whole, block, block, fits)
+    # Where decays are not prepared, d_dt of chunks of 64 came out wrong on Hopper with Triton 3.6, in products of whole warp groups.
+    return long if cut(problem, long).is_prepared else short
 
 
 def narrowed(tile: BackwardTile, cut: Cut, adds: bool) -> Block:
     """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
     block = tile.group if adds else tile.head
-    if cut.span == cut.segments == 1 and (adds or cut.is_prepared or not tile.fits):
+    if cut.span == cut.segments == 1:
         return block
     cols, warps = (32, 8) if adds and cut.span > 1 else (64, block.warps)
     return Block(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
@@ -121,7 +125,7 @@ def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
     chunks = -(-problem.seq_len // tile.chunk)
     walks = 2 * problem.batch_size * problem.num_heads * math.prod(blocks(problem, tile.walk))
     groups = 2 * problem.batch_size * problem.groups * chunks * blocks(problem, tile.group)[1]
-    wanted = min(-(-2 * MULTIPROCESSORS // max(walks, 1)), chunks // SHORTEST_WALK) if 2 * walks < MULTIPROCESSORS else 1
+    wanted = min(-(-2 * MULTIPROCESSORS // max(walks, 1)), chunks // SHORTEST_WALK) if walks <= FEW_WALKS else 1
     slices = min(-(-4 * MULTIPROCESSORS // max(groups, 1)), problem.heads_per_group)
     for segments in _halvings(wanted):
         for span in _doublings(min(chunks, LONGEST_SPAN) if segments > 1 else chunks):

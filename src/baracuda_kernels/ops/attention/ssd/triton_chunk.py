@@ -66,12 +66,13 @@ def _places(step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
 
 @triton.jit
 def load_steps(dt, step, first, length, CHUNK: tl.constexpr):
-    """The lengths of a chunk's steps, [CHUNK]; those past the end have none.
+    """The lengths of a chunk's steps, [CHUNK], halves as f32; those past the end have none.
 
     The sum of each and three zeros: a block that looks smaller than it is would be loaded again in every layout it is wanted in.
     """
     place, zeros = first + tl.arange(0, CHUNK)[:, None], tl.arange(0, 4)[None, :]
-    return tl.sum(tl.load(dt + place.to(tl.int64) * step + zeros, mask=(place < length) & (zeros == 0), other=0.0), 1)
+    lengths = tl.load(dt + place.to(tl.int64) * step + zeros, mask=(place < length) & (zeros == 0), other=0.0)
+    return tl.sum(lengths.to(tl.float32) if dt.dtype.element_ty.primitive_bitwidth == 16 else lengths, 1)
 
 
 # --- decays ------------------------------------------------------------------------------------------------------------------
