@@ -191,9 +191,11 @@ def test_mamba2_sees_no_future() -> None:
         ({"headdim": 8, "ngroups": 3}, "ngroups does not fit the other fields: got 3, wanted a divisor of the 4 heads"),
         ({"headdim": 8, "d_state": 0}, "d_state is out of range: got 0, wanted at least 1"),
         ({"headdim": 8, "chunk_size": 0}, "chunk_size is out of range: got 0, wanted at least 1"),
+        ({"headdim": 8.0}, r"headdim has the wrong type: got 8\.0, wanted a whole number"),
+        ({"headdim": "8"}, "headdim has the wrong type: got '8', wanted a whole number"),
     ],
 )
-def test_mamba2_refuses_sizes_that_do_not_fit(arguments: dict[str, int], message: str) -> None:
+def test_mamba2_refuses_sizes_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(bk.InvalidProblem, match=message):
         bt.Mamba2(16, **arguments)
 

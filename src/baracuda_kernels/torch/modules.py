@@ -108,7 +108,11 @@ class Mamba2(nn.Module):
             "ngroups": ngroups,
             "chunk_size": chunk_size,
         }
-        reasons = [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, size, "at least 1") for name, size in sizes.items() if size < 1]
+        odd = [name for name, size in sizes.items() if isinstance(size, bool) or not isinstance(size, int)]
+        reasons = [Reason(ReasonCode.WRONG_TYPE, name, repr(sizes[name]), "a whole number") for name in odd]
+        reasons = reasons or [
+            Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, size, "at least 1") for name, size in sizes.items() if size < 1
+        ]
         inner = expand * d_model
         if not reasons and inner % headdim:
             reasons.append(Reason(ReasonCode.INCONSISTENT, "headdim", headdim, f"a divisor of expand · d_model = {inner}"))
