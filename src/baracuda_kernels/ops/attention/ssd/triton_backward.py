@@ -57,6 +57,8 @@ def gradients_of_heads(
     dt, d_dt = of_head(dt, dt_steps, batch, head), of_head(d_dt, d_dt_steps, batch, head)
     rate = tl.load(a + head.to(tl.int64) * a_step)
     total = tl.zeros((CHUNK,), ACC)
+    # In products of whole warp groups, ptxas 12.8 otherwise takes the place of `outputs` from registers that nothing has written.
+    DIRECT_FIRST: tl.constexpr = x.dtype.element_ty == tl.bfloat16
     for walked in range(0, 1 if SINGLE else tl.minimum(slot_chunks, chunks - slot * slot_chunks)):
         chunk = slot * slot_chunks + walked
         first = chunk * CHUNK
@@ -78,9 +80,9 @@ def gradients_of_heads(
         ending, d_steps = tl.zeros((CHUNK,), ACC), tl.zeros((CHUNK,), ACC)
         for row_number in range(ROW_BLOCKS):
             row = row_number * ROWS
-            outputs = block(dy + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
-            # Before the other products: added to them afterwards, ptxas 12.8 takes the place of `outputs` from registers nothing has written.
-            direct = product(tl.trans(computed(scores, outputs)), given(outputs), tl.zeros((CHUNK, ROWS), ACC), PRECISION)
+            if DIRECT_FIRST:
+                outputs = block(dy + row, dy_steps[1], first, length, head_dim - row, CHUNK, ROWS)
+                direct = product(tl.trans(computed(scores, outputs)), given(outputs), tl.zeros((CHUNK, ROWS), ACC), PRECISION)
             source, read = tl.zeros((CHUNK, ROWS), ACC), tl.zeros((CHUNK, ROWS), ACC)
             for col_number in range(COL_BLOCKS):
                 col = col_number * COLS
@@ -104,7 +106,10 @@ def gradients_of_heads(
             source *= to_end[:, None]
             ending += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
             reading += tl.sum(rounded_product(read, outputs.to(ACC)), 1)
-            source += direct
+            if DIRECT_FIRST:
+                source += direct
+            else:
+                source = product(tl.trans(computed(scores, outputs)), given(outputs), source, PRECISION)
             d_steps += tl.sum(rounded_product(source, inputs.to(ACC)), 1)
             store_block(dx + row, dx_steps[1], first, length, head_dim - row, source * lengths[:, None])
         d_exponents = exponent_gradients(
