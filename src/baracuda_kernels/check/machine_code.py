@@ -95,7 +95,8 @@ def _reads(name: str, operands: str) -> set[int]:
     found = _target(name, operands)
     rest = operands[found.end() :] if found else operands
     registers = {int(number) for number in _UNIFORM.findall(rest)}
-    if place := re.search(r"gdesc\[UR(\d+)\]", rest):  # where the operands of a product lie: both, or only the second
+    if name.startswith("HGMMA") and (place := re.search(r"gdesc\[UR(\d+)\]", rest)):
+        # On Hopper, where both operands of a product lie, or only the second one.
         first, is_second_alone = int(place[1]), re.match(r"R\d+,\s*R\d+", rest) is not None
         registers = registers - {first} | set(range(first + 2 * is_second_alone, first + 4))
     return registers
