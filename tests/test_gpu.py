@@ -184,3 +184,14 @@ def test_what_any_way_to_a_read_has_written_counts() -> None:
         )
         == []
     )
+
+
+def test_handle_zero_is_the_default_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch would take it for no handle, and make a stream of its own."""
+    import torch
+
+    for name in ("current_stream", "default_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda index, name=name: (name, index))
+    monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: (handle, device))
+    queues = [bk.Stream.cuda(1, handle).queue() for handle in (None, 0, 7)]
+    assert queues == [("current_stream", 1), ("default_stream", 1), (7, 1)]

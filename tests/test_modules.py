@@ -193,6 +193,7 @@ def test_mamba2_sees_no_future() -> None:
         ({"headdim": 8, "chunk_size": 0}, "chunk_size is out of range: got 0, wanted at least 1"),
         ({"headdim": 8.0}, r"headdim has the wrong type: got 8\.0, wanted a whole number"),
         ({"headdim": "8"}, "headdim has the wrong type: got '8', wanted a whole number"),
+        ({"expand": None}, "expand has the wrong type: got None, wanted a whole number"),
     ],
 )
 def test_mamba2_refuses_sizes_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:

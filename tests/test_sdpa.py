@@ -336,3 +336,15 @@ def test_agrees_with_pytorch(causal: bool, rng: numpy.random.Generator) -> None:
     for got, leaf in zip(_gradients(q, k, v, attn, dy), leaves, strict=True):
         assert leaf.grad is not None
         assert numpy.allclose(got, leaf.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("features", "kv_heads", "against"),
+    [((256, 256), None, []), ((16, 129), 4, []), ((128, 128), None, ["d_k and d_v"]), ((256, 256), 2, ["num_kv_heads"])],
+)
+def test_where_cublas_takes_the_gradients_of_halves(features: tuple[int, int], kv_heads: int | None, against: list[str]) -> None:
+    problem = bk.SdpaBackwardDescriptor(1, 4, 8, 8, *features, 1.0, bk.ElementKind.BF16, kv_heads)
+    (kernel,) = (kernel for kernel in bk.SdpaBackwardPlan.kernels if kernel.name == "aten.sdpa_backward_wide_cuda")
+    assert [reason.where for limit in kernel.limits for reason in limit(problem)] == against
+    names = [kernel.name for kernel in bk.SdpaBackwardPlan.kernels]
+    assert names.index(kernel.name) < names.index("triton.sdpa_backward")  # the first that serves is taken

@@ -113,7 +113,7 @@ class Mamba2(nn.Module):
         reasons = reasons or [
             Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, size, "at least 1") for name, size in sizes.items() if size < 1
         ]
-        inner = expand * d_model
+        inner = 0 if reasons else expand * d_model
         if not reasons and inner % headdim:
             reasons.append(Reason(ReasonCode.INCONSISTENT, "headdim", headdim, f"a divisor of expand · d_model = {inner}"))
         if not reasons and (inner // headdim) % ngroups:

@@ -18,9 +18,7 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
-FEW_WALKS = (
-    MULTIPROCESSORS // 8
-)  # up to which sequences are cut into segments: chunks that look for their states take six times as long
+FEW_WALKS = MULTIPROCESSORS // 8  # up to which sequences are cut: chunks then look for their states, which takes six times as long
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
@@ -208,4 +206,4 @@ def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
     if problem.element.size > 2:
         return []
     walk, head = tile.walk._replace(stages=1), tile.head._replace(warps=8, registers=MOST_REGISTERS)
-    return [other for other in (tile._replace(walk=walk), tile._replace(head=head)) if other != tile]
+    return [tile._replace(walk=walk), tile._replace(head=head)]
