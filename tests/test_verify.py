@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import baracuda_kernels as bk
 from baracuda_kernels import cli
 from baracuda_kernels.check.case import Depth, problems
 from baracuda_kernels.check.promises import BINS, PROMISES
-from baracuda_kernels.check.verify import Question, WrongQuestion, answer, lines, tasks
+from baracuda_kernels.check.verify import Question, WrongQuestion, answer, answer_all, lines, tasks
 from baracuda_kernels.core import registry
 
 from conftest import PLANS
@@ -117,7 +118,7 @@ def test_errors_are_summed_up_by_kernel_and_element() -> None:
 def test_the_command_says_that_all_is_well(capsys: Capture, tmp_path: Path) -> None:
     kept = ("double", "--kernel", "toy.kept", "--quick")
     status, out, err = ask(capsys, *kept, "--json", str(tmp_path / "run.json"), "--html", str(tmp_path / "run.html"))
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "1 of 1: toy.kept f32, 12 of 12 kept\n")
     assert "toy.kept f32" in out and "FAILED" not in out and "promises kept by 1 kernels" in out
     assert max(map(len, out.splitlines())) <= 100
     record = json.loads((tmp_path / "run.json").read_text())
@@ -155,6 +156,7 @@ def test_infinite_errors_can_be_written_down(double: None, capsys: Capture, tmp_
         (("softmax", "--check", "repeat"), "There is no check 'repeat' here. Did you mean repeats?"),
         (("softmax", "--case", "5000"), "makes that promise there: case 5000"),
         (("softmax", "--quick", "--full"), "not allowed with"),
+        (("softmax", "--jobs", "0"), "'0' is no number of kernels"),
     ],
 )
 def test_a_wrong_question(asked: tuple[str, ...], says: str, capsys: Capture) -> None:
@@ -167,3 +169,25 @@ def test_a_device_that_is_not_there(capsys: Capture, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("baracuda_kernels.core.device.cuda_device_count", lambda: 0)
     status, _, err = ask(capsys, "softmax", "--device", "cuda")
     assert status == 2 and "cuda:0 is not there" in err
+
+
+def test_several_kernels_at_a_time_find_the_same(capsys: Capture, tmp_path: Path) -> None:
+    asked = ("softmax", "--kernel", "numba.softmax", "--check", "accuracy", "--quick")
+    found = []
+    for jobs in ("1", "2"):
+        status, _, err = ask(capsys, *asked, "--jobs", jobs, "--json", str(tmp_path / "run.json"))
+        results = json.loads((tmp_path / "run.json").read_text())["results"]
+        assert status == 0 and "4 of 4: numba.softmax bf16, 6 of 6 kept" in err
+        found.append([result | {"seconds": 0} for result in results])
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("double")
+def test_what_was_found_before_an_interruption_is_shown(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(questions: list[Question], jobs: int) -> Iterator[list[Any]]:
+        yield answer_all(questions[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("baracuda_kernels.check.verify.answers", interrupted)
+    status, out, err = ask(capsys, "--check", "accuracy")
+    assert status == 130 and "promises kept by 1 kernels" in out and "Stopped; checked were 1 of" in err

@@ -23,8 +23,11 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.machine import cores, cpu_name
 
+INTERRUPTED = 130  # as shells have it
+MOST_JOBS = 8  # at a time, unless asked for: each holds a context of its own on the device
+
 if TYPE_CHECKING:
-    from baracuda_kernels.check.verify import Line, Result, Task
+    from baracuda_kernels.check.verify import Line, Question, Result
 
 
 def add_to(commands: Any) -> None:
@@ -43,6 +46,12 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--element", type=_element, metavar="NAME", help="only this one, such as bf16")
     parser.add_argument("--check", metavar="NAME", help="only this one, such as repeats")
     parser.add_argument("--case", type=int, metavar="N", help="only the problem of this number")
+    parser.add_argument(
+        "--jobs",
+        type=_count,
+        metavar="N",
+        help="kernels at a time (default: 1 on the CPU, whose cores each uses; on CUDA one a core, up to 8)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the table and histograms of the errors")
     parser.set_defaults(run=run)
@@ -55,8 +64,14 @@ def _element(text: str) -> ElementKind:
         raise argparse.ArgumentTypeError(str(mistake)) from None
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of kernels: wanted is 1 or more")
+    return int(text)
+
+
 def run(options: argparse.Namespace) -> int:
-    """1 if any promise was not kept."""
+    """1 if any promise was not kept, INTERRUPTED if not all were checked."""
     from baracuda_kernels.check import report_html, verify  # what they need is not needed by the other commands
     from baracuda_kernels.check.case import Depth
 
@@ -65,13 +80,15 @@ def run(options: argparse.Namespace) -> int:
     try:
         plans = tuple(map(plan_named, dict.fromkeys(options.ops))) or tuple(registry.plans().values())
         device = Device(options.device)
-        tasks = verify.tasks(verify.Question(plans, device, depth, options.kernel, options.element, options.check, options.case))
+        question = verify.Question(plans, device, depth, options.kernel, options.element, options.check, options.case)
+        questions = verify.parts(question)
     except (UnknownOp, verify.WrongQuestion) as mistake:
         complaints.print(str(mistake), markup=False, soft_wrap=True)
         return 2
     out = console()
     out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
-    results = _answers(tasks, complaints)
+    jobs = options.jobs or (1 if device.kind is DeviceKind.CPU else min(cores(), MOST_JOBS))
+    results = _answers(questions, jobs, complaints)
     lines = verify.lines(results)
     out.print(_table(lines))
     failed = [result for result in results if not result.held]
@@ -85,20 +102,27 @@ def run(options: argparse.Namespace) -> int:
         verify.write(record, options.json)
     if options.html:
         options.html.write_text(report_html.page(lines, record), encoding="utf-8")
-    return int(bool(failed))
+    return INTERRUPTED if len(lines) < len(questions) else int(bool(failed))
 
 
-def _answers(tasks: list[Task], complaints: Console) -> list[Result]:
+def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[Result]:
+    """To all of them, or, if it is interrupted, to those that are answered by then."""
     from baracuda_kernels.check import verify
 
-    results = []
+    results: list[Result] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=complaints, transient=True, disable=not complaints.is_terminal) as progress:
-        bar = progress.add_task("", total=len(tasks))
-        for task in tasks:
-            progress.update(bar, description=f"{task.case.kernel.name} {task.case.element} {task.promise.name}")
-            results.append(verify.answer(task))
-            progress.advance(bar)
+        names = [f"{question.kernel} {question.element}" for question in questions]
+        bar = progress.add_task(names[0], total=len(questions))
+        try:
+            for number, found in enumerate(verify.answers(questions, jobs), start=1):
+                results += found
+                progress.update(bar, advance=1, description=(*names, "")[number])
+                if not complaints.is_terminal:
+                    kept = f"{sum(result.held for result in found)} of {len(found)} kept"
+                    complaints.print(f"{number} of {len(questions)}: {names[number - 1]}, {kept}", markup=False, highlight=False)
+        except KeyboardInterrupt:
+            complaints.print(f"Stopped; checked were {len(verify.lines(results))} of {len(questions)}.", markup=False)
     return results
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.kernel import Launch
-from baracuda_kernels.gpu.call import At, Call, Lent, Step
+from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent, Step
 from baracuda_kernels.gpu.compile import as_constant
 
 __all__ = ["interpreted"]
@@ -21,7 +21,7 @@ def interpreted(calls: Sequence[Call]) -> Launch:
     import numpy
 
     def launch(args: Any, workspace: int, stream: Any) -> None:
-        for call in calls:
+        for call in (_form_for(call, args.addresses, workspace) for call in calls):
             given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
             constants = {name: as_constant(value) for name, value in call.constants.items()}
             with _turn, numpy.errstate(all="ignore"), warnings.catch_warnings():
@@ -29,6 +29,13 @@ def interpreted(calls: Sequence[Call]) -> Launch:
                 call.body[(call.blocks,)](*given, **constants)
 
     return launch
+
+
+def _form_for(call: Call, addresses: tuple[int, ...], workspace: int) -> Call:
+    """The one that a device would take."""
+    forms = call.forms()
+    used = [addresses[leaf.operand] for leaf in call.flat() if isinstance(leaf, At)]
+    return forms.get(all(address % VECTOR_BYTES == 0 for address in (workspace, *used)), forms[False])
 
 
 def _argument(argument: Any, addresses: tuple[int, ...], workspace: int) -> Any:

@@ -37,6 +37,7 @@ CHUNK_CONSTANTS = ("ALONE", "PREPARED", "CHUNK", "ROWS", "COLS", "ACC", "PRECISE
 LONE_CONSTANTS = ("PREPARED", "CHUNK", "ROWS", "ROW_BLOCKS", "COLS", "COL_BLOCKS", "ACC", "PRECISE", "PRECISION", "EXACT")
 WALK_SCATTERED, HEAD_SCATTERED, GROUP_SCATTERED = (32, 64), (16, 32), (32, 64)  # the most of a state without vector loads
 X, DT, A, B, C, DY, INITIAL, D_FINAL, DX, D_B, D_C, D_DT, D_A, D_INITIAL = range(14)
+STATES = (INITIAL, D_FINAL, D_INITIAL)
 
 
 def backward(problem: SsdChunkScanDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
@@ -89,10 +90,10 @@ class _Calls:
 
     # --- what bodies are given
 
-    def at(self, operand: int) -> At:
-        """An operand; where there is none, x stands in for it, and is neither read nor written."""
+    def at(self, operand: int, otherwise: int = X) -> At:
+        """An operand; where there is none, another stands in for it, and is neither read nor written."""
         layout = self.layouts[operand]
-        return At(X, self.element) if layout is None else At(operand, layout.element)
+        return At(operand, layout.element) if layout is not None else self.at(otherwise)
 
     def lent(self, name: str, element: ElementKind | None = None) -> Argument:
         """A place in the workspace; x stands in for one that is not needed."""
@@ -108,7 +109,7 @@ class _Calls:
         if operand in (DT, D_DT):
             return tuple(Step(step) for step in layout.stride)
         first, second, third = (Step(step, layout.element) for step in layout.stride[:3])
-        has_steps = operand not in (INITIAL, D_FINAL, D_INITIAL)
+        has_steps = operand not in STATES
         if has_steps and not is_wide(self.tile.chunk * second.value):
             second = Count(second.value, layout.element)  # offsets within a chunk need no more
         return first, second, third
@@ -182,22 +183,23 @@ class _Calls:
         return self.forms(self.walks, self.tile.walk, *WALK_SCATTERED)
 
     def walks(self, block: Block) -> Call:
-        states = (INITIAL, D_FINAL, D_INITIAL)
         row_blocks, col_blocks = tiles.blocks(self.problem, block)
+        a_state = next((state for state in STATES if self.layouts[state] is not None), X)  # of one type, one is chosen from
         programs = 2 * self.pairs * self.cut.segments * row_blocks * col_blocks
         return Call(
             walk_states,
             programs if self.cut.chunks and self.has_states else 0,
             (
-                *(*self.inputs, *map(self.at, states), *self.records),
+                *(*self.inputs, *(self.at(state, a_state) for state in STATES), *self.records),
                 *(Count(self.problem.seq_len), Count(self.problem.num_heads), Count(self.problem.heads_per_group)),
-                *(*self.sizes, *self.cuts, *self.input_steps, *map(self.steps, states)),
+                *(*self.sizes, *self.cuts, *self.input_steps, *map(self.steps, STATES)),
             ),
             self.constants(block)
             | {
                 "HAS_INITIAL": self.layouts[INITIAL] is not None,
                 "HAS_FINAL": self.layouts[D_FINAL] is not None,
                 "STAGES": block.stages,
+                "BY_PAIRS": block.by_pairs,
             },
             block.warps,
             block.registers,

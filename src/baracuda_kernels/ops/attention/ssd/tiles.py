@@ -53,7 +53,7 @@ def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> T
     if problem.element is ElementKind.F16:
         return Tile(32 if is_prepared else 16, 64, 4, 2)
     # Where heads share b and c, these come from the cache: then fewer, longer chunks are better than more of them read ahead.
-    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE and is_prepared else Tile(32, 64, 4, 4)
+    return Tile(64, 64, 4, 2) if problem.heads_per_group >= MANY_SHARE and is_prepared else Tile(32, 64, 4, 3)
 
 
 def scalar_tile(problem: SsdChunkScanDescriptor) -> Tile:

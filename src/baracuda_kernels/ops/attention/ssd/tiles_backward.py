@@ -18,7 +18,7 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
-FEW_WALKS = MULTIPROCESSORS // 8  # up to which sequences are cut: chunks then look for their states, which takes six times as long
+FEW_WALKS = MULTIPROCESSORS // 8  # up to which sequences are cut: chunks then look for their states, which takes longer
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
@@ -32,6 +32,7 @@ class Block(NamedTuple):
     warps: int
     stages: int = 1
     registers: int | None = None  # the most a thread may have
+    by_pairs: bool = False  # whether a walk reads x and dy as pairs
 
 
 class BackwardTile(NamedTuple):
@@ -82,10 +83,15 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
     short = BackwardTile(32, part._replace(stages=2), part._replace(cols=min(cols, 32)), part)
     if problem.element is ElementKind.F16:
         return short
-    whole = Block(min(rows, 64), min(cols, 128), 4, 2)
+    whole = Block(min(rows, 64), min(cols, 128), 4, 3)
     fits = rows <= whole.rows and cols <= whole.cols
-    block = whole._replace(stages=3) if fits else part
-    long = BackwardTile(64, whole, block, block, fits)
+    block = whole if fits else part
+    walk = whole._replace(by_pairs=True)
+    if (
+        2 * problem.batch_size * problem.num_heads <= MULTIPROCESSORS
+    ):  # a walk alone on its multiprocessor waits less with less to do
+        walk = walk._replace(cols=min(cols, 64), stages=4)
+    long = BackwardTile(64, walk, block, block, fits)
     # Where decays are not prepared, d_dt of chunks of 64 came out wrong on Hopper with Triton 3.6, in products of whole warp groups.
     return long if cut(problem, long).is_prepared else short
 
@@ -201,9 +207,9 @@ def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
 
 
 def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
-    """Of halves: fewer chunks read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
+    """Of halves: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
     tile = backward_tile(problem)
     if problem.element.size > 2:
         return []
-    walk, head = tile.walk._replace(stages=1), tile.head._replace(warps=8, registers=MOST_REGISTERS)
+    walk, head = tile.walk._replace(stages=tile.walk.stages - 1), tile.head._replace(warps=8, registers=MOST_REGISTERS)
     return [tile._replace(walk=walk), tile._replace(head=head)]

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.products import product
-from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, decay, given, of_head
+from baracuda_kernels.ops.attention.ssd.triton_chunk import block, block_by_pairs, computed, decay, given, of_head
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import flow_of
 
@@ -25,34 +25,18 @@ def walk_states(
     x_steps, dt_steps, a_step, b_steps, c_steps, dy_steps, initial_steps, d_final_steps, d_initial_steps,
     HAS_INITIAL: tl.constexpr, HAS_FINAL: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr, CHUNK: tl.constexpr,
     SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr, COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr,
-    ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
+    BY_PAIRS: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """A block of one head's state along a segment, or, in every other program, of the state's gradient from the segment's end."""
-    walk = tl.program_id(0) // 2
-    if tl.program_id(0) % 2 == 0:
-        _walk(
-            walk, x, dt, a, b, initial, d_initial, prepared, keeps, kept, ends, fades, length, heads, share, head_dim, state_dim,
-            first_pair, spans, segments, segment_chunks, x_steps, dt_steps, a_step, b_steps, initial_steps, d_initial_steps,
-            False, HAS_INITIAL, False, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, STAGES,
-            ACC, PRECISE, PRECISION,
-        )  # fmt: skip
-    else:
-        _walk(
-            walk, dy, dt, a, c, d_final, d_initial, prepared, keeps, kept_back, ends_back, fades_back, length, heads, share, head_dim,
-            state_dim, first_pair, spans, segments, segment_chunks, dy_steps, dt_steps, a_step, c_steps, d_final_steps, d_initial_steps,
-            True, HAS_FINAL, HAS_INITIAL, PREPARED, SEGMENTED, CHUNK, SPAN, ROWS, ROW_BLOCKS, COLS, COL_BLOCKS, STAGES,
-            ACC, PRECISE, PRECISION,
-        )  # fmt: skip
-
-
-@triton.jit
-def _walk(
-    walk, rows, dt, a, columns, start, end, prepared, keeps, kept, ends, fades, length, heads, share, head_dim, state_dim,
-    first_pair, spans, segments, segment_chunks, row_steps, dt_steps, a_step, column_steps, start_steps, end_steps,
-    BACKWARDS: tl.constexpr, HAS_START: tl.constexpr, HAS_END: tl.constexpr, PREPARED: tl.constexpr, SEGMENTED: tl.constexpr,
-    CHUNK: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, ROW_BLOCKS: tl.constexpr, COLS: tl.constexpr,
-    COL_BLOCKS: tl.constexpr, STAGES: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+    backwards, walk = tl.program_id(0) % 2 == 1, tl.program_id(0) // 2
+    rows, row_steps = tl.where(backwards, dy, x), _chosen(backwards, dy_steps, x_steps)
+    columns, column_steps = tl.where(backwards, c, b), _chosen(backwards, c_steps, b_steps)
+    start, start_steps = tl.where(backwards, d_final, initial), _chosen(backwards, d_final_steps, initial_steps)
+    kept, ends, fades = (
+        tl.where(backwards, kept_back, kept),
+        tl.where(backwards, ends_back, ends),
+        tl.where(backwards, fades_back, fades),
+    )
     first_col, walk = walk % COL_BLOCKS * COLS, walk // COL_BLOCKS
     first_row, walk = walk % ROW_BLOCKS * ROWS, walk // ROW_BLOCKS
     pairs = tl.num_programs(0) // (2 * COL_BLOCKS * ROW_BLOCKS * segments)
@@ -67,9 +51,10 @@ def _walk(
     place = row[:, None] * state_dim + col[None, :]
     size = head_dim.to(tl.int64) * state_dim
     state = tl.zeros((ROWS, COLS), ACC)
-    if HAS_START and not SEGMENTED:
-        start = start + batch.to(tl.int64) * start_steps[0] + head.to(tl.int64) * start_steps[1]
-        state = tl.load(start + (row.to(tl.int64) * start_steps[2])[:, None] + col[None, :], mask=inside, other=0.0)
+    if (HAS_INITIAL or HAS_FINAL) and not SEGMENTED:
+        given_start = inside & tl.where(backwards, HAS_FINAL, HAS_INITIAL)
+        start += batch.to(tl.int64) * start_steps[0] + head.to(tl.int64) * start_steps[1]
+        state = tl.load(start + (row.to(tl.int64) * start_steps[2])[:, None] + col[None, :], mask=given_start, other=0.0)
     chunks = (length + CHUNK - 1) // CHUNK
     first = segment * segment_chunks
     past = tl.minimum(first + segment_chunks, chunks)
@@ -77,37 +62,46 @@ def _walk(
     keeps += (first_pair + pair).to(tl.int64) * chunks
     gone = tl.zeros((), tl.float64)  # the log-decay since the walk began
     for walked in tl.range(0, past - first, num_stages=STAGES):
-        chunk = past - 1 - walked if BACKWARDS else first + walked
+        chunk = tl.where(backwards, past - 1 - walked, first + walked)
         # A span's first chunk, or its last one, or the last of all.
-        enters = ((chunk + 1) % SPAN == 0 if BACKWARDS else chunk % SPAN == 0) | (walked == 0)
+        enters = (tl.where(backwards, chunk + 1, chunk) % SPAN == 0) | (walked == 0)
         record = pair.to(tl.int64) * spans + chunk // SPAN
         tl.store(kept + record * size + place, state.to(kept.dtype.element_ty), mask=inside & enters)
         if SEGMENTED:
             tl.store(fades + record, decay(gone, ACC, PRECISE), mask=enters)
         state, total = carry(
             state, rows, dt, rate, columns, prepared, keeps, chunk, length, head_dim - first_row, state_dim - first_col,
-            row_steps[1], dt_steps[1], column_steps[1], BACKWARDS, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+            row_steps[1], dt_steps[1], column_steps[1], backwards, PREPARED, BY_PAIRS, CHUNK, ACC, PRECISE, PRECISION,
         )  # fmt: skip
         gone += total
     if SEGMENTED:
         record = pair.to(tl.int64) * segments + segment
         tl.store(ends + record * size + place, state, mask=inside)
         tl.store(fades + pairs.to(tl.int64) * spans + record, decay(gone, ACC, PRECISE))
-    elif HAS_END:
-        end = end + batch.to(tl.int64) * end_steps[0] + head.to(tl.int64) * end_steps[1]
-        tl.store(end + (row.to(tl.int64) * end_steps[2])[:, None] + col[None, :], state, mask=inside)
+    elif HAS_INITIAL:
+        d_initial += batch.to(tl.int64) * d_initial_steps[0] + head.to(tl.int64) * d_initial_steps[1]
+        tl.store(d_initial + (row.to(tl.int64) * d_initial_steps[2])[:, None] + col[None, :], state, mask=inside & backwards)
+
+
+@triton.jit
+def _chosen(wanted, steps, others):
+    """`steps` if they are wanted, else the others."""
+    return tl.where(wanted, steps[0], others[0]), tl.where(wanted, steps[1], others[1]), tl.where(wanted, steps[2], others[2])
 
 
 @triton.jit
 def carry(
     state, rows, dt, rate, columns, prepared, keeps, chunk, length, row_width, column_width, row_step, dt_step, column_step,
-    BACKWARDS: tl.constexpr, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+    backwards, PREPARED: tl.constexpr, BY_PAIRS: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The state after a chunk from the one before it, by x and b, and the chunk's log-decay; BACKWARDS, the gradient of the state before
+    """The state after a chunk from the one before it, by x and b, and the chunk's log-decay; `backwards`, the gradient of the state before
     it from that of the one after it, by dy and c."""
-    weights, keep, total = flow_of(dt, rate, prepared, keeps, chunk, length, dt_step, BACKWARDS, PREPARED, CHUNK, ACC, PRECISE)
-    values = block(rows, row_step, chunk * CHUNK, length, row_width, CHUNK, state.shape[0])
+    weights, keep, total = flow_of(dt, rate, prepared, keeps, chunk, length, dt_step, backwards, PREPARED, CHUNK, ACC, PRECISE)
+    if BY_PAIRS:
+        values = block_by_pairs(rows, row_step, chunk * CHUNK, length, row_width, CHUNK, state.shape[0])
+    else:
+        values = block(rows, row_step, chunk * CHUNK, length, row_width, CHUNK, state.shape[0])
     keys = block(columns, column_step, chunk * CHUNK, length, column_width, CHUNK, state.shape[1])
     weighed = computed(values.to(ACC) * weights[:, None], values)
     return product(tl.trans(weighed), given(keys), state * keep, PRECISION), total
@@ -133,7 +127,7 @@ def state_at(
             state, _ = carry(
                 state, rows + first_row, dt, rate, columns + first_col, prepared, keeps, last - passed if BACKWARDS else first + passed,
                 length, head_dim - first_row, state_dim - first_col, row_step, dt_step, column_step,
-                BACKWARDS, PREPARED, CHUNK, ACC, PRECISE, PRECISION,
+                BACKWARDS, PREPARED, False, CHUNK, ACC, PRECISE, PRECISION,
             )  # fmt: skip
     return state
 

@@ -14,6 +14,7 @@ from baracuda_kernels.gpu.products import rounded_to_tf32
 
 __all__ = [
     "block",
+    "block_by_pairs",
     "bounded_exponents",
     "computed",
     "decay",
@@ -48,6 +49,17 @@ def block(pointer, step, first, length, width, ROWS: tl.constexpr, COLS: tl.cons
     """
     at, inside = _places(step, first, length, width, ROWS, COLS)
     return tl.load(pointer + at, mask=inside, other=0.0)
+
+
+@triton.jit
+def block_by_pairs(pointer, step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """The same, of halves in whole vectors, for what is no operand of a product as it is: a loop reads ahead into shared memory only what
+    comes in words of 32 bits."""
+    at, inside = _places(step // 2, first, length, width // 2, ROWS, COLS // 2)
+    pairs = tl.load(pointer.to(tl.pointer_type(tl.int32)) + at, mask=inside, other=0)
+    low, high = pairs.to(tl.int16), (pairs >> 16).to(tl.int16)
+    element: tl.constexpr = pointer.dtype.element_ty
+    return tl.interleave(low.to(element, bitcast=True), high.to(element, bitcast=True))
 
 
 @triton.jit

@@ -39,19 +39,20 @@ def decays_of(
 @triton.jit
 def flow_of(
     dt, rate, prepared, keeps, chunk, length, dt_step,
-    BACKWARDS: tl.constexpr, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
+    backwards, PREPARED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """What of each step's input reaches the chunk's end, or BACKWARDS, what of the state before the chunk reaches each step; what of that
+    """What of each step's input reaches the chunk's end, or `backwards`, what of the state before the chunk reaches each step; what of that
     state is left at the end, and the log of that."""
     if PREPARED:
         place = prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + tl.arange(0, CHUNK)
         total = tl.load(prepared + chunk.to(tl.int64) * (PARTS * CHUNK) + (3 * CHUNK - 1))
-        weights = tl.exp2(tl.load(place + 2 * CHUNK)) if BACKWARDS else tl.load(place + CHUNK)
+        weights = tl.load(place + tl.where(backwards, 2 * CHUNK, CHUNK))
+        weights = tl.where(backwards, tl.exp2(weights), weights)
         return weights, tl.load(keeps + chunk), total.to(tl.float64) * LN2
     else:
         steps = load_steps(dt, dt_step, chunk * CHUNK, length, CHUNK)
         sums, total = log_decays(steps, rate, length - chunk * CHUNK)
-        weights = decay(sums, ACC, PRECISE) if BACKWARDS else decay(total - sums, ACC, PRECISE) * steps.to(ACC)
+        weights = decay(tl.where(backwards, sums, total - sums), ACC, PRECISE) * tl.where(backwards, 1.0, steps.to(ACC))
         return weights, decay(total, ACC, PRECISE), total
 
 
