@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.trial import random_inputs, run_trial
+from baracuda_kernels.check.trial import launched, random_inputs, run_trial
 from baracuda_kernels.core import plan as plan_module
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.interop.torch_views import DTYPES
@@ -34,12 +34,12 @@ def test_one_plan_in_many_threads(op: str, kernel: Any, rng: numpy.random.Genera
     for case in served_corners(op, kernel, bk.ElementKind.F32)[::4]:
         plan = case.plan
         inputs = [random_inputs(PLANS[op], case.descriptor, rng) for _ in range(8)]
-        alone = [run_trial(plan, each).bits for each in inputs]
+        alone = [launched(plan, each).bits for each in inputs]
         start = threading.Barrier(8)
 
         def repeat(each: dict[str, Any], plan: Any = plan, start: Any = start) -> list[Any]:
             start.wait()
-            return [run_trial(plan, each).bits for _ in range(3)]
+            return [launched(plan, each).bits for _ in range(3)]
 
         with ThreadPoolExecutor(8) as pool:
             for bits, expected in zip(pool.map(repeat, inputs), alone, strict=True):
