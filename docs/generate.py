@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import functions, performance, picture, stub
+from generator import elementwise, functions, performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -31,6 +31,8 @@ def pages() -> dict[Path, str]:
         DOCS / "bench.md": {"results": performance.long(runs)},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
+    parts[DOCS / "elementwise.md"]["rows"] = elementwise.rows()
+    parts[DOCS / "coverage.md"] = {"coverage": elementwise.coverage(DOCS / "op_inventory.csv")}
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
     package = ROOT / "src" / "baracuda_kernels"
     stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}

@@ -31,6 +31,24 @@ NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code the
 GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 
 
+TABLES = (
+    "elementwise",
+    "fusion",
+    "reduction",
+    "scan",
+)  # families whose functions all come from rows of tables, a few telling ones apart
+TELLING = ("gelu", "mul", "cumsum", "sum")
+
+
+def own_functions(also: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The functions that are described one by one, and of those from tables the ones named, with their gradients."""
+    return {
+        name: each
+        for name, each in registry.functions().items()
+        if registry.family(each.plan) not in TABLES or name.removesuffix("_backward") in also
+    }
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the generated tests run")
     parser.addoption("--slow", action="store_true", help="also what takes many minutes")

@@ -10,7 +10,7 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.check.case import Case
 from baracuda_kernels.check.memory import LAYOUTS
-from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
+from baracuda_kernels.check.trial import mixed_layouts, partners, random_inputs, run_trial
 from baracuda_kernels.core.kernel import Candidate
 
 from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, interprets_products, served_corners
@@ -45,7 +45,7 @@ def test_result(case: Case, rng: numpy.random.Generator) -> None:
         trial = run_trial(plan, inputs, layout)
         assert trial.errors or {reason.code for reason in trial.declined} == {bk.ReasonCode.LAYOUT}, trial.declined
     for operand in plan_type.args_type.OPERANDS:
-        for partner in operand.may_be:
+        for partner in partners(operand, plan_type, case.descriptor):
             assert run_trial(plan, inputs, in_place=(operand.name, partner)).errors
             run_trial(plan, inputs, "gaps", in_place=(operand.name, partner))
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
-from baracuda_kernels.core import registry
 
-from conftest import DEVICE
+from conftest import DEVICE, TELLING, own_functions
 
 WHERE = str(DEVICE)
-FUNCTIONS = registry.functions()
+FUNCTIONS = own_functions(TELLING)
 FORWARD = [name for name, function in FUNCTIONS.items() if function.gradient]
 
 
@@ -47,6 +46,10 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
         {"q": tensor(2, 4, 5, 6, dtype=dtype), "k": tensor(2, 4, 5, 6, dtype=dtype), "v": tensor(2, 4, 5, 7, dtype=dtype),
          "is_causal": True, "scale": 0.3},
     ],
+    "gelu": lambda dtype: [{"input": tensor(3, 4, dtype=dtype)}],
+    "mul": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "other": tensor(3, 4, dtype=dtype)}],
+    "sum": lambda dtype: [{"input": tensor(3, 4, 5, dtype=dtype), "dim": (1,)}],
+    "cumsum": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "dim": 1}],
     "ssd_chunk_scan": lambda dtype: [
         _scan(dtype),
         _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),

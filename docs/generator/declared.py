@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from baracuda_kernels.bench.problems import field_types
-from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.descriptor import Descriptor, Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 
@@ -30,8 +30,8 @@ def first_line(documented: Any) -> str:
 def type_text(hint: Any) -> str:
     if isinstance(hint, types.UnionType):
         return " or ".join("None" if kind is types.NoneType else type_text(kind) for kind in hint.__args__)
-    if hint == Shape:
-        return "ints"
+    if hint in (Shape, Numbers):
+        return "ints" if hint == Shape else "numbers"
     if issubclass(hint, Enum) and hint is not ElementKind:
         return f"`{hint.__name__}`: {', '.join(member.name for member in hint)}"
     return f"`{hint.__name__}`"

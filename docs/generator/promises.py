@@ -53,7 +53,8 @@ def workspace(plan: AnyPlan, kernel: Kernel) -> str:
     sizes = {problem: kernel.workspace(problem) for element in kernel.elements for problem in served(plan, kernel, element)}
     if not any(sizes.values()):
         return "none"
-    example = next(problem for problem in plan.cases.showcase() if sizes.get(problem))
+    shown = (problem for problem in plan.cases.showcase() if sizes.get(problem))
+    example = next(shown, None) or max(sizes, key=lambda problem: sizes[problem])
     return f"{sizes[example]:,} bytes for {describe(example)}"
 
 

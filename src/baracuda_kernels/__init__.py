@@ -11,10 +11,22 @@ from pathlib import Path
 
 
 def _declared() -> dict[str, str]:
-    """Name to module, from the stub beside this file."""
-    tree = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
-    return {alias.asname or alias.name: node.module or "" for node in imports for alias in node.names}
+    """Name to module, from the stub beside this file; a star stands for all functions in that module's stub."""
+    names: dict[str, str] = {}
+    for node in _stub("__init__").body:
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            for alias in node.names:
+                if alias.name == "*":
+                    functions = _stub(module.rpartition(".")[2]).body
+                    names |= {each.name: module for each in functions if isinstance(each, ast.FunctionDef)}
+                else:
+                    names[alias.asname or alias.name] = module
+    return names
+
+
+def _stub(name: str) -> ast.Module:
+    return ast.parse(Path(__file__).with_name(f"{name}.pyi").read_text(encoding="utf-8"))
 
 
 _MODULES = _declared()

@@ -16,7 +16,7 @@ from baracuda_kernels.check.extremes import CHANGES, misplaced
 from baracuda_kernels.check.memory import LAYOUTS, NAN
 from baracuda_kernels.check.neighbour import digest, digest_elsewhere
 from baracuda_kernels.check.spoil import Situation, spoilings
-from baracuda_kernels.check.trial import Trial, compared, launched, mixed_layouts, reference_outputs
+from baracuda_kernels.check.trial import Trial, compared, launched, mixed_layouts, partners, reference_outputs
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.core.errors import Unsupported
@@ -75,7 +75,7 @@ def _trials(case: Case) -> tuple[tuple[str, Trial], ...]:
     layouts += [] if case.depth is Depth.QUICK else [mixed_layouts(case.plan_type, rng)]
     trials = [(f"layout {layout}", compared(plan, inputs, layout, may_cancel=cancels)) for layout in layouts]
     for operand in plan.args_type.OPERANDS:
-        for partner in operand.may_be if operand.name in trials[0][1].operands else ():
+        for partner in partners(operand, case.plan_type, case.descriptor):
             in_place = (operand.name, partner)
             trials.append((f"{operand.name} in place of {partner}", compared(plan, inputs, in_place=in_place, may_cancel=cancels)))
     return tuple(trials)

@@ -212,6 +212,15 @@ def _trespasses(plan: AnyPlan, operands: dict[str, Placed], in_place: tuple[str,
             yield f"wrote its input {operand.name}"
 
 
+def partners(operand: Operand, plan: type[AnyPlan], descriptor: Descriptor) -> list[str]:
+    """The inputs that an output can be, exactly, in this problem: those that are there and have its element."""
+    if not operand.is_given(descriptor, True):
+        return []
+    others = {other.name: other for other in plan.args_type.OPERANDS if other.is_given(descriptor, True)}
+    element = operand.element(descriptor)
+    return [name for name in operand.may_be if name in others and others[name].element(descriptor) is element]
+
+
 def mixed_layouts(plan: type[AnyPlan], rng: Any) -> dict[str, str]:
     """A different layout for each operand, drawn at random."""
     return {operand.name: str(rng.choice(list(LAYOUTS))) for operand in plan.args_type.OPERANDS}
@@ -224,6 +233,7 @@ __all__ = [
     "compared",
     "launched",
     "mixed_layouts",
+    "partners",
     "random_inputs",
     "reference_outputs",
     "run_trial",

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from baracuda_kernels.bench.problems import field_types
-from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.descriptor import Descriptor, Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 
@@ -53,7 +53,14 @@ def wanted(kind: Any) -> str:
         return f"{wanted(_inner(kind))}, or none"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return ", ".join(member.name.lower() for member in kind)
-    return {int: "a whole number", float: "a number", bool: "true or false", Shape: "extents, such as 64,1024"}[kind]
+    return {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a text",
+        Shape: "extents, such as 64,1024",
+        Numbers: "numbers, such as 0.5,2",
+    }[kind]
 
 
 def reader(kind: Any) -> Callable[[str], Any]:
@@ -83,4 +90,6 @@ def _read(kind: Any, text: str) -> Any:
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
     if kind == Shape:
         return tuple(int(extent) for extent in text.strip("[]()").split(",") if extent.strip())
+    if kind == Numbers:
+        return tuple(float(number) for number in text.strip("[]()").split(",") if number.strip())
     return kind(text)

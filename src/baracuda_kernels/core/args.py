@@ -45,6 +45,7 @@ class Operand:
     layout_rule: LayoutRule | None
     may_be: tuple[str, ...]
     shared_axes: tuple[int, ...]
+    broadcasts: bool  # whether functions take smaller arrays for it
 
     @property
     def writes(self) -> bool:
@@ -122,13 +123,15 @@ def _declare(
     layout: LayoutRule | None = None,
     may_be: tuple[str, ...] = (),
     shared_axes: tuple[int, ...] = (),
+    broadcasts: bool = False,
 ) -> Any:
-    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes)
+    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts)
 
 
 def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
     """An input. `shape` names a descriptor attribute (or several, any of which will do), as does `element`; `present` names a
-    flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides."""
+    flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides; functions
+    take an array of any shape that `broadcasts` to its own, a plan only a view that has that shape."""
     return _declare(Access.READ, shape, doc, **rules)
 
 

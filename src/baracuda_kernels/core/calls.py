@@ -89,7 +89,7 @@ class Calls(Described):
             return framework.trace(self, arrays, options, out, preference, stream)
         seen = self._seen(framework, arrays, guarded=seers is GUARDED)
         plan = self._planned(seen, options, preference)
-        layouts = {name: view[1] for name, view in seen.items()}
+        layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
         call = Call(self.name, framework, plan, layouts, self.returned(options))
         try:
             result = call.run([view[3] for view in seen.values()], [view[0] for view in seen.values()], out, stream)

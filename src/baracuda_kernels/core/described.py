@@ -66,12 +66,20 @@ class Described:
         """Those of the returned outputs that this problem has."""
         return tuple(name for name in self.returned(options) if self.outputs[name].is_given(descriptor, True))
 
+    def broadcast(self, descriptor: Descriptor, layouts: Mapping[str, Layout]) -> dict[str, Layout]:
+        """The layouts of the inputs as the plan is to see them."""
+        return {
+            name: layout.broadcast_to(self.inputs[name].shapes(descriptor)[0]) if self.inputs[name].broadcasts else layout
+            for name, layout in layouts.items()
+        }
+
     def check_inputs(self, descriptor: Descriptor, layouts: Mapping[str, Layout], device: Device) -> None:
         """Raises for inputs that would not do, where there are only layouts yet and nothing to run with."""
+        seen = self.broadcast(descriptor, layouts)
         reasons = [
             reason
             for name, operand in self.inputs.items()
-            for reason in operand.reasons_against(descriptor, layouts.get(name), device)
+            for reason in operand.reasons_against(descriptor, seen.get(name), device)
         ]
         if reasons:
             raise rejection(self.name, reasons)

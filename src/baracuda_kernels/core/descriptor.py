@@ -21,8 +21,9 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["SYMBOLS", "Descriptor", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+__all__ = ["SYMBOLS", "Descriptor", "Numbers", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
 
+Numbers = tuple[float, ...]
 SYMBOLS: set[type] = set()  # what tracers write for ints that are not known yet; descriptors keep them as they are
 
 
@@ -120,6 +121,21 @@ def _read_float(value: Any) -> float:
         raise _WrongType("a number") from None
 
 
+def _read_numbers(value: Any) -> Numbers:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise _WrongType("a sequence of numbers")
+    try:
+        return tuple(_read_float(number) for number in value)
+    except _WrongType:
+        raise _WrongType("a sequence of numbers") from None
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _WrongType("a text")
+    return value
+
+
 def _read_bool(value: Any) -> bool:
     if not isinstance(value, bool):
         raise _WrongType("a bool")
@@ -149,7 +165,14 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda value: None if value is None else read(value)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enum_reader(hint)
-    return {int: _read_int, float: _read_float, bool: _read_bool, Shape: _read_shape}[hint]
+    return {
+        int: _read_int,
+        float: _read_float,
+        bool: _read_bool,
+        str: _read_text,
+        Shape: _read_shape,
+        Numbers: _read_numbers,
+    }[hint]
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------------

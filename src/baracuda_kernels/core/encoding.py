@@ -31,7 +31,8 @@ def encode(values: Any, element: ElementKind) -> Any:
     if element is not ElementKind.BF16:
         with numpy.errstate(over="ignore"):
             return numpy.ascontiguousarray(values, dtype=NUMPY_NAMES[element]).reshape(-1).view(numpy.uint8)
-    single = numpy.ascontiguousarray(values, dtype=numpy.float32).reshape(-1)
+    with numpy.errstate(over="ignore"):
+        single = numpy.ascontiguousarray(values, dtype=numpy.float32).reshape(-1)
     pattern = single.view(numpy.uint32)
     rounded = (pattern + (0x7FFF + ((pattern >> 16) & 1))) >> 16  # wraps around for some NaN, which are replaced
     words = numpy.where(numpy.isnan(single), (pattern >> 16) | 0x40, rounded)

@@ -78,6 +78,16 @@ class Layout:
         )
         return Layout.of(self.element, shape, self.stride, self.device, self.misalignment)
 
+    def broadcast_to(self, shape: Shape) -> Layout:
+        """The layout of the same array seen in a larger shape, with a stride of 0 along what it is the same along; itself where that
+        cannot be."""
+        missing = len(shape) - len(self.shape)
+        own = tuple(zip(self.shape, self.stride, strict=True))
+        if missing < 0 or any(extent not in (1, wanted) for (extent, _), wanted in zip(own, shape[missing:], strict=True)):
+            return self
+        steps = (stride if extent == wanted else 0 for (extent, stride), wanted in zip(own, shape[missing:], strict=True))
+        return Layout.of(self.element, shape, (*(0,) * missing, *steps), self.device, self.misalignment)
+
     @property
     def overlaps_itself(self) -> bool:
         """Whether two indices of the view name the same element."""

@@ -72,6 +72,7 @@ class Call:
     warps: int = 4
     registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
     otherwise: Call | None = None  # what takes its place where addresses or steps do not allow vector loads
+    contracts: bool = True  # whether a product and a sum may be rounded once, as the compiler sees fit
 
     @property
     def allows_vectors(self) -> bool:

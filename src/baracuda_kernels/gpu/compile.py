@@ -33,6 +33,7 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
     hints = call.hints() if vectors else {}
     # Loops that read ahead say so themselves.
     options = {"num_warps": call.warps, "num_stages": 1} | ({"maxnreg": call.registers} if call.registers else {})
+    options |= {} if call.contracts else {"enable_fp_fusion": False}
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
     with _turn:  # Triton's compiler is not said to be safe to enter twice
         if key not in _binaries:

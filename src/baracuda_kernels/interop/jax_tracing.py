@@ -86,12 +86,21 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         back = gradient.function
         results = _callback(back, given, back.defaults({name: chosen[name] for name in gradient.options}), preference)
         by_result = dict(zip(back.outputs, results, strict=True))
-        by_input = {name: by_result[result] for result, name in gradient.results.items()}
+        by_input = {name: _summed(by_result[result], kept.get(name)) for result, name in gradient.results.items()}
         return tuple(by_input.get(name) for name in names)
 
     differentiable = jax.custom_vjp(record)
     differentiable.defvjp(forward, backward, symbolic_zeros=True)
     return differentiable
+
+
+def _summed(gradient: Any, of: Any) -> Any:
+    """The gradient of an input that was broadcast: the sum over all places that it stood for."""
+    if of is None or gradient.shape == of.shape:
+        return gradient
+    missing = gradient.ndim - of.ndim
+    shared = [axis for axis, extent in enumerate(of.shape, start=missing) if extent != gradient.shape[axis]]
+    return gradient.sum((*range(missing), *shared)).reshape(of.shape)
 
 
 def _filled(gradient: Any) -> Any:

@@ -1,10 +1,10 @@
 """From a body factory to a C function in this process, compiled at most once per machine.
 
 A kernel is a factory: called with static parameters (element, kind, ...) it returns a Python body and its Numba argument
-types. On first use Numba compiles the body, the object code goes to the cache directory, and every later
+types, or LLVM assembly with a function ENTRY. On first use that is compiled, the object code goes to the cache directory, and every later
 process loads it with llvmlite alone: no Numba import, no compilation.
 
-The key of an entry covers the sources of the factory's package and of `lang`, the static parameters, the versions of
+The key of an entry covers the sources of the factory's package, of `lang` and of `formula`, the static parameters, the versions of
 the compilers and the processor, so stale code cannot be picked up.
 """
 
@@ -22,7 +22,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NativeFunction", "build", "cache_directory"]
+__all__ = ["ENTRY", "NativeFunction", "build", "cache_directory"]
+
+ENTRY = "body"  # what a factory that writes assembly calls its function
 
 NativeFunction = Callable[..., None]
 _MAGIC = b"baracuda-object-1\n"
@@ -32,7 +34,7 @@ _built: dict[str, NativeFunction] = {}
 _engines: list[Any] = []  # they own the code
 
 
-def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]]], pointers: int, *static: str) -> NativeFunction:
+def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]] | str], pointers: int, *static: str) -> NativeFunction:
     """The C function for `factory(*static)`. It takes words, a task counter (None: serial) and `pointers` addresses."""
     with _lock:
         symbol = "bk_" + _key(factory, static)
@@ -78,8 +80,8 @@ def _key(factory: Callable[..., Any], static: tuple[str, ...]) -> str:
     name = f"{factory.__module__}.{factory.__qualname__}"
     for part in (_machine(), f"integer f16: {halves.uses_integer_f16()}", name, *static):
         digest.update(part.encode() + b"\0")
-    home = Path(inspect.getfile(factory)).parent
-    for folder in (Path(__file__).parent, home):
+    lang, home = Path(__file__).parent, Path(inspect.getfile(factory)).parent
+    for folder in dict.fromkeys((lang, lang.with_name("formula"), home)):
         digest.update(_sources(folder))
     return digest.hexdigest()[:32]
 
@@ -146,23 +148,38 @@ def _target_machine() -> Any:
 
 def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) -> bytes:
     import llvmlite.binding as llvm
-    from numba import cfunc, types
 
-    body, arguments = factory(*static)
-    compiled = cfunc(types.void(*arguments), error_model="numpy")(body)
-    module = llvm.parse_assembly(compiled.inspect_llvm())
-    inner = _inner_function(module)
-    module.link_in(llvm.parse_assembly(_entry(symbol, inner.name, len(arguments))))
+    made = factory(*static)
+    if isinstance(made, str):
+        module = llvm.parse_assembly(made)
+        module.get_function(ENTRY).name = symbol
+    else:
+        module = _compiled_by_numba(*made, symbol)
     # Only the entry stays visible, so that the wrapper which would call into Python goes away with what it references.
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
             function.linkage = "internal"
     machine = _target_machine()
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    if isinstance(made, str):
+        passes = builder.getModulePassManager()
+    else:  # Numba has optimised what it compiled
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
     module.verify()
     return bytes(machine.emit_object(module))
+
+
+def _compiled_by_numba(body: Callable[..., None], arguments: tuple[Any, ...], symbol: str) -> Any:
+    import llvmlite.binding as llvm
+    from numba import cfunc, types
+
+    compiled = cfunc(types.void(*arguments), error_model="numpy")(body)
+    module = llvm.parse_assembly(compiled.inspect_llvm())
+    inner = _inner_function(module)
+    module.link_in(llvm.parse_assembly(_entry(symbol, inner.name, len(arguments))))
+    return module
 
 
 def _inner_function(module: Any) -> Any:

@@ -11,4 +11,14 @@ from baracuda_kernels.torch.patching import Report, patched
 __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "patched"]
 __all__ += registry.functions()
 
-globals().update({name: entry(name) for name in registry.functions()})
+
+def __getattr__(name: str) -> object:
+    """An operator is registered when it is first asked for."""
+    if name not in registry.functions():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = entry(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *registry.functions()])

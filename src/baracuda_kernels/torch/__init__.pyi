@@ -1,15 +1,4 @@
-from baracuda_kernels.torch.functional import log_softmax as log_softmax
-from baracuda_kernels.torch.functional import log_softmax_backward as log_softmax_backward
-from baracuda_kernels.torch.functional import rms_norm as rms_norm
-from baracuda_kernels.torch.functional import rms_norm_backward as rms_norm_backward
-from baracuda_kernels.torch.functional import rope as rope
-from baracuda_kernels.torch.functional import rope_backward as rope_backward
-from baracuda_kernels.torch.functional import sdpa as sdpa
-from baracuda_kernels.torch.functional import sdpa_backward as sdpa_backward
-from baracuda_kernels.torch.functional import softmax as softmax
-from baracuda_kernels.torch.functional import softmax_backward as softmax_backward
-from baracuda_kernels.torch.functional import ssd_chunk_scan as ssd_chunk_scan
-from baracuda_kernels.torch.functional import ssd_chunk_scan_backward as ssd_chunk_scan_backward
+from baracuda_kernels.torch.functional import *  # noqa: F403
 from baracuda_kernels.torch.modules import GatedRMSNorm as GatedRMSNorm
 from baracuda_kernels.torch.modules import Mamba2 as Mamba2
 from baracuda_kernels.torch.modules import RMSNorm as RMSNorm

@@ -8,6 +8,780 @@ from baracuda_kernels.ops.attention.rope.descriptor import RopeStyle
 
 A: TypeAlias = Tensor
 
+def abs(
+    input: A,
+) -> A: ...
+def abs_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def acos(
+    input: A,
+) -> A: ...
+def acos_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def acosh(
+    input: A,
+) -> A: ...
+def acosh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def add(
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> A: ...
+def add_backward(
+    d_result: A,
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> tuple[A, A]: ...
+def addcdiv(
+    input: A,
+    second: A,
+    third: A,
+    value: float = 1.0,
+) -> A: ...
+def addcdiv_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+    value: float = 1.0,
+) -> tuple[A, A, A]: ...
+def addcmul(
+    input: A,
+    second: A,
+    third: A,
+    value: float = 1.0,
+) -> A: ...
+def addcmul_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+    value: float = 1.0,
+) -> tuple[A, A, A]: ...
+def affine(
+    input: A,
+    second: A,
+    third: A,
+) -> A: ...
+def affine_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+) -> tuple[A, A, A]: ...
+def all(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def amax(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def amax_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def amin(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def amin_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def angle(
+    input: A,
+) -> A: ...
+def angle_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def any(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def argmax(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def argmin(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def asin(
+    input: A,
+) -> A: ...
+def asin_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def asinh(
+    input: A,
+) -> A: ...
+def asinh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def atan(
+    input: A,
+) -> A: ...
+def atan2(
+    input: A,
+    other: A,
+) -> A: ...
+def atan2_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def atan_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def atanh(
+    input: A,
+) -> A: ...
+def atanh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def beta(
+    input: A,
+    other: A,
+) -> A: ...
+def beta_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def betainc(
+    input: A,
+    second: A,
+    third: A,
+) -> A: ...
+def betainc_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+) -> tuple[A, A, A]: ...
+def betaln(
+    input: A,
+    other: A,
+) -> A: ...
+def betaln_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def bitwise_and(
+    input: A,
+    other: A,
+) -> A: ...
+def bitwise_left_shift(
+    input: A,
+    other: A,
+) -> A: ...
+def bitwise_not(
+    input: A,
+) -> A: ...
+def bitwise_or(
+    input: A,
+    other: A,
+) -> A: ...
+def bitwise_right_shift(
+    input: A,
+    other: A,
+) -> A: ...
+def bitwise_xor(
+    input: A,
+    other: A,
+) -> A: ...
+def cbrt(
+    input: A,
+) -> A: ...
+def cbrt_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def ceil(
+    input: A,
+) -> A: ...
+def ceil_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def celu(
+    input: A,
+    alpha: float = 1.0,
+) -> A: ...
+def celu_backward(
+    d_result: A,
+    input: A,
+    alpha: float = 1.0,
+) -> A: ...
+def clamp(
+    input: A,
+    second: A,
+    third: A,
+) -> A: ...
+def clamp_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+) -> tuple[A, A, A]: ...
+def clz(
+    input: A,
+) -> A: ...
+def copysign(
+    input: A,
+    other: A,
+) -> A: ...
+def copysign_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def cos(
+    input: A,
+) -> A: ...
+def cos_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def cosh(
+    input: A,
+) -> A: ...
+def cosh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def count_nonzero(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def cummax(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> tuple[A, A]: ...
+def cummax_backward(
+    d_result: A,
+    indices: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def cummin(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> tuple[A, A]: ...
+def cummin_backward(
+    d_result: A,
+    indices: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def cumprod(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def cumprod_backward(
+    d_result: A,
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def cumsum(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def cumsum_backward(
+    d_result: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def deg2rad(
+    input: A,
+) -> A: ...
+def deg2rad_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def digamma(
+    input: A,
+) -> A: ...
+def digamma_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def div(
+    input: A,
+    other: A,
+) -> A: ...
+def div_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def elu(
+    input: A,
+    alpha: float = 1.0,
+) -> A: ...
+def elu_backward(
+    d_result: A,
+    input: A,
+    alpha: float = 1.0,
+) -> A: ...
+def entr(
+    input: A,
+) -> A: ...
+def entr_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def eq(
+    input: A,
+    other: A,
+) -> A: ...
+def erf(
+    input: A,
+) -> A: ...
+def erf_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def erfc(
+    input: A,
+) -> A: ...
+def erfc_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def erfcx(
+    input: A,
+) -> A: ...
+def erfcx_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def erfinv(
+    input: A,
+) -> A: ...
+def erfinv_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def exp(
+    input: A,
+) -> A: ...
+def exp2(
+    input: A,
+) -> A: ...
+def exp2_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def exp_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def expm1(
+    input: A,
+) -> A: ...
+def expm1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def float_power(
+    input: A,
+    other: A,
+) -> A: ...
+def float_power_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def floor(
+    input: A,
+) -> A: ...
+def floor_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def floor_divide(
+    input: A,
+    other: A,
+) -> A: ...
+def fma(
+    input: A,
+    second: A,
+    third: A,
+) -> A: ...
+def fma_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+) -> tuple[A, A, A]: ...
+def fmax(
+    input: A,
+    other: A,
+) -> A: ...
+def fmax_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def fmin(
+    input: A,
+    other: A,
+) -> A: ...
+def fmin_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def fmod(
+    input: A,
+    other: A,
+) -> A: ...
+def fmod_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def frac(
+    input: A,
+) -> A: ...
+def frac_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def gamma(
+    input: A,
+) -> A: ...
+def gamma_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def gcd(
+    input: A,
+    other: A,
+) -> A: ...
+def ge(
+    input: A,
+    other: A,
+) -> A: ...
+def geglu(
+    input: A,
+    gate: A,
+) -> A: ...
+def geglu_backward(
+    d_result: A,
+    input: A,
+    gate: A,
+) -> tuple[A, A]: ...
+def gelu(
+    input: A,
+) -> A: ...
+def gelu_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def gelu_tanh(
+    input: A,
+) -> A: ...
+def gelu_tanh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def glu(
+    input: A,
+    gate: A,
+) -> A: ...
+def glu_backward(
+    d_result: A,
+    input: A,
+    gate: A,
+) -> tuple[A, A]: ...
+def gt(
+    input: A,
+    other: A,
+) -> A: ...
+def hardshrink(
+    input: A,
+    lambd: float = 0.5,
+) -> A: ...
+def hardshrink_backward(
+    d_result: A,
+    input: A,
+    lambd: float = 0.5,
+) -> A: ...
+def hardsigmoid(
+    input: A,
+) -> A: ...
+def hardsigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def hardswish(
+    input: A,
+) -> A: ...
+def hardswish_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def hardtanh(
+    input: A,
+    min_val: float = -1.0,
+    max_val: float = 1.0,
+) -> A: ...
+def hardtanh_backward(
+    d_result: A,
+    input: A,
+    min_val: float = -1.0,
+    max_val: float = 1.0,
+) -> A: ...
+def heaviside(
+    input: A,
+    other: A,
+) -> A: ...
+def hypot(
+    input: A,
+    other: A,
+) -> A: ...
+def hypot_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def i0(
+    input: A,
+) -> A: ...
+def i0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def i0e(
+    input: A,
+) -> A: ...
+def i0e_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def i1(
+    input: A,
+) -> A: ...
+def i1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def i1e(
+    input: A,
+) -> A: ...
+def i1e_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def igamma(
+    input: A,
+    other: A,
+) -> A: ...
+def igammac(
+    input: A,
+    other: A,
+) -> A: ...
+def imag(
+    input: A,
+) -> A: ...
+def imag_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def integer_pow(
+    input: A,
+    exponent: float = 2,
+) -> A: ...
+def integer_pow_backward(
+    d_result: A,
+    input: A,
+    exponent: float = 2,
+) -> A: ...
+def isclose(
+    input: A,
+    other: A,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: float = 0.0,
+) -> A: ...
+def iscomplex(
+    input: A,
+) -> A: ...
+def isfinite(
+    input: A,
+) -> A: ...
+def isinf(
+    input: A,
+) -> A: ...
+def isnan(
+    input: A,
+) -> A: ...
+def isneginf(
+    input: A,
+) -> A: ...
+def isposinf(
+    input: A,
+) -> A: ...
+def isreal(
+    input: A,
+) -> A: ...
+def l1_norm(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def l1_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def l2_norm(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def l2_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def lcm(
+    input: A,
+    other: A,
+) -> A: ...
+def ldexp(
+    input: A,
+    other: A,
+) -> A: ...
+def ldexp_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def le(
+    input: A,
+    other: A,
+) -> A: ...
+def leaky_relu(
+    input: A,
+    negative_slope: float = 0.01,
+) -> A: ...
+def leaky_relu_backward(
+    d_result: A,
+    input: A,
+    negative_slope: float = 0.01,
+) -> A: ...
+def lerp(
+    input: A,
+    second: A,
+    third: A,
+) -> A: ...
+def lerp_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    third: A,
+) -> tuple[A, A, A]: ...
+def lgamma(
+    input: A,
+) -> A: ...
+def lgamma_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def linf_norm(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def linf_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def log(
+    input: A,
+) -> A: ...
+def log10(
+    input: A,
+) -> A: ...
+def log10_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def log1mexp(
+    input: A,
+) -> A: ...
+def log1mexp_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def log1p(
+    input: A,
+) -> A: ...
+def log1p_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def log2(
+    input: A,
+) -> A: ...
+def log2_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def log_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def log_ndtr(
+    input: A,
+) -> A: ...
+def log_ndtr_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def log_softmax(
     x: A,
     axis: int = -1,
@@ -17,6 +791,370 @@ def log_softmax_backward(
     y: A,
     axis: int = -1,
 ) -> A: ...
+def logaddexp(
+    input: A,
+    other: A,
+) -> A: ...
+def logaddexp2(
+    input: A,
+    other: A,
+) -> A: ...
+def logaddexp2_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def logaddexp_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def logcumsumexp(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def logcumsumexp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def logical_and(
+    input: A,
+    other: A,
+) -> A: ...
+def logical_not(
+    input: A,
+) -> A: ...
+def logical_or(
+    input: A,
+    other: A,
+) -> A: ...
+def logical_xor(
+    input: A,
+    other: A,
+) -> A: ...
+def logit(
+    input: A,
+    eps: float | None = None,
+) -> A: ...
+def logit_backward(
+    d_result: A,
+    input: A,
+    eps: float | None = None,
+) -> A: ...
+def logsigmoid(
+    input: A,
+) -> A: ...
+def logsigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def logsumexp(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def logsumexp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def lt(
+    input: A,
+    other: A,
+) -> A: ...
+def maximum(
+    input: A,
+    other: A,
+) -> A: ...
+def maximum_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def mean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def mean_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def minimum(
+    input: A,
+    other: A,
+) -> A: ...
+def minimum_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def mish(
+    input: A,
+) -> A: ...
+def mish_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def mul(
+    input: A,
+    other: A,
+) -> A: ...
+def mul_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def mulhi(
+    input: A,
+    other: A,
+) -> A: ...
+def nan_to_num(
+    input: A,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> A: ...
+def nan_to_num_backward(
+    d_result: A,
+    input: A,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> A: ...
+def nancumprod(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def nancumprod_backward(
+    d_result: A,
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def nancumsum(
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def nancumsum_backward(
+    d_result: A,
+    input: A,
+    dim: int,
+    reverse: bool = False,
+) -> A: ...
+def nanmax(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanmax_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanmean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanmean_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanmin(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanmin_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nansum(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nansum_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def ndtr(
+    input: A,
+) -> A: ...
+def ndtr_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def ndtri(
+    input: A,
+) -> A: ...
+def ndtri_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def ne(
+    input: A,
+    other: A,
+) -> A: ...
+def neg(
+    input: A,
+) -> A: ...
+def neg_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def nextafter(
+    input: A,
+    other: A,
+) -> A: ...
+def nextafter_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def polygamma(
+    input: A,
+    n: float = 1,
+) -> A: ...
+def polygamma_backward(
+    d_result: A,
+    input: A,
+    n: float = 1,
+) -> A: ...
+def population_count(
+    input: A,
+) -> A: ...
+def positive(
+    input: A,
+) -> A: ...
+def positive_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def pow(
+    input: A,
+    other: A,
+) -> A: ...
+def pow_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def prelu(
+    input: A,
+    other: A,
+) -> A: ...
+def prelu_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def prod(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def prod_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def ptp(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def rad2deg(
+    input: A,
+) -> A: ...
+def rad2deg_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def reciprocal(
+    input: A,
+) -> A: ...
+def reciprocal_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def reduce_precision(
+    input: A,
+    exponent_bits: float = 8,
+    mantissa_bits: float = 7,
+) -> A: ...
+def reduce_precision_backward(
+    d_result: A,
+    input: A,
+    exponent_bits: float = 8,
+    mantissa_bits: float = 7,
+) -> A: ...
+def reglu(
+    input: A,
+    gate: A,
+) -> A: ...
+def reglu_backward(
+    d_result: A,
+    input: A,
+    gate: A,
+) -> tuple[A, A]: ...
+def rel_entr(
+    input: A,
+    other: A,
+) -> A: ...
+def rel_entr_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def relu(
+    input: A,
+) -> A: ...
+def relu6(
+    input: A,
+) -> A: ...
+def relu6_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def relu_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def remainder(
+    input: A,
+    other: A,
+) -> A: ...
+def remainder_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
 @overload
 def rms_norm(
     x: A,
@@ -59,6 +1197,31 @@ def rope_backward(
     style: RopeStyle | str = RopeStyle.INTERLEAVED,
     rotary_dim: int | None = None,
 ) -> A: ...
+def round(
+    input: A,
+) -> A: ...
+def round_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def rsqrt(
+    input: A,
+) -> A: ...
+def rsqrt_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def rsub(
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> A: ...
+def rsub_backward(
+    d_result: A,
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> tuple[A, A]: ...
 @overload
 def sdpa(
     q: A,
@@ -90,6 +1253,62 @@ def sdpa_backward(
     *,
     scale: float | None = None,
 ) -> tuple[A, A, A]: ...
+def selu(
+    input: A,
+) -> A: ...
+def selu_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def shift_right_logical(
+    input: A,
+    other: A,
+) -> A: ...
+def sigmoid(
+    input: A,
+) -> A: ...
+def sigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sign(
+    input: A,
+) -> A: ...
+def sign_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def signbit(
+    input: A,
+) -> A: ...
+def silu(
+    input: A,
+) -> A: ...
+def silu_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sin(
+    input: A,
+) -> A: ...
+def sin_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sinc(
+    input: A,
+) -> A: ...
+def sinc_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sinh(
+    input: A,
+) -> A: ...
+def sinh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def softmax(
     x: A,
     axis: int = -1,
@@ -98,6 +1317,56 @@ def softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+) -> A: ...
+def softplus(
+    input: A,
+    beta: float = 1.0,
+    threshold: float = 20.0,
+) -> A: ...
+def softplus_backward(
+    d_result: A,
+    input: A,
+    beta: float = 1.0,
+    threshold: float = 20.0,
+) -> A: ...
+def softshrink(
+    input: A,
+    lambd: float = 0.5,
+) -> A: ...
+def softshrink_backward(
+    d_result: A,
+    input: A,
+    lambd: float = 0.5,
+) -> A: ...
+def softsign(
+    input: A,
+) -> A: ...
+def softsign_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sqrt(
+    input: A,
+) -> A: ...
+def sqrt_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def square(
+    input: A,
+) -> A: ...
+def square_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def squareplus(
+    input: A,
+    b: float = 4.0,
+) -> A: ...
+def squareplus_backward(
+    d_result: A,
+    input: A,
+    b: float = 4.0,
 ) -> A: ...
 @overload
 def ssd_chunk_scan(
@@ -135,3 +1404,148 @@ def ssd_chunk_scan_backward(
     *,
     chunk_size: int = 128,
 ) -> tuple[A, A, A, A, A, A | None]: ...
+def std(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def std_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def sub(
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> A: ...
+def sub_backward(
+    d_result: A,
+    input: A,
+    other: A,
+    alpha: float = 1.0,
+) -> tuple[A, A]: ...
+def sum(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def sum_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def sum_to_size(
+    input: A,
+    size: tuple[int, ...],
+) -> A: ...
+def swiglu(
+    input: A,
+    gate: A,
+) -> A: ...
+def swiglu_backward(
+    d_result: A,
+    input: A,
+    gate: A,
+) -> tuple[A, A]: ...
+def tan(
+    input: A,
+) -> A: ...
+def tan_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def tanh(
+    input: A,
+) -> A: ...
+def tanh_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def tanhshrink(
+    input: A,
+) -> A: ...
+def tanhshrink_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def threshold(
+    input: A,
+    threshold: float = 0.0,
+    value: float = 0.0,
+) -> A: ...
+def threshold_backward(
+    d_result: A,
+    input: A,
+    threshold: float = 0.0,
+    value: float = 0.0,
+) -> A: ...
+def trunc(
+    input: A,
+) -> A: ...
+def trunc_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def var(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def var_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def vector_norm(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    ord: float = 2.0,
+    keepdim: bool = False,
+) -> A: ...
+def vector_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    ord: float = 2.0,
+    keepdim: bool = False,
+) -> A: ...
+def xlog1py(
+    input: A,
+    other: A,
+) -> A: ...
+def xlog1py_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def xlogy(
+    input: A,
+    other: A,
+) -> A: ...
+def xlogy_backward(
+    d_result: A,
+    input: A,
+    other: A,
+) -> tuple[A, A]: ...
+def zeta(
+    input: A,
+    other: A,
+) -> A: ...

@@ -86,6 +86,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     result_for = {of: place for place, of in enumerate(gradient.results.values())}
     without_gradient = {place for name, place in output.items() if name not in gradient.upstream.values()}
     wanted = tuple(result_for.get(name) for name in schema.arguments)
+    broadcast = any(operand.broadcasts for operand in operator.function.inputs.values())
 
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
         for place in constant:
@@ -121,9 +122,16 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
             values[name] = given
         outcome = call_backward(**values, **dict(zip(gradient.options, ctx.options, strict=True)))
         results = outcome if type(outcome) is tuple else (outcome,)
+        if broadcast:
+            results = tuple(_summed(result, values.get(of)) for result, of in zip(results, result_for, strict=True))
         return (None, *[None if place is None else results[place] for place in wanted])
 
     return {"forward": forward, "backward": backward}
+
+
+def _summed(gradient: Any, of: Any) -> Any:
+    """The gradient of an input that was broadcast: the sum over all places that it stood for."""
+    return gradient if of is None or gradient.shape == of.shape else gradient.sum_to_size(of.shape)
 
 
 def _refuse_gradient(operator: Operator, place: int, value: Any) -> None:

@@ -37,7 +37,7 @@ class Schema:
         self.options = tuple(name for name in function.options if name not in dropped)
         self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
         self.arguments = self.inputs + self.options
-        self.axes = tuple(name for name in self.options if self._type(name) == _AXES)
+        self.axes = tuple(name for name in self.options if self._type(name).startswith(_AXES))
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
         pairs = zip(self.arguments, self.positional, strict=False)

@@ -1,0 +1,1 @@
+"""Formulas: scalar arithmetic in Python, traced once, from which kernels for every device and derivatives are made."""

@@ -1,0 +1,62 @@
+"""Derivatives of formulas, and formulas without functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from baracuda_kernels.formula.expression import Expr, constant, in_order, make
+from baracuda_kernels.formula.functions import FUNCTIONS
+from baracuda_kernels.formula.operations import convert, where
+
+__all__ = ["expanded", "gradients"]
+
+
+def _zero(like: Expr) -> Expr:
+    return constant(0, like.element)
+
+
+# The gradient of each operand from that of the result, the result and the operands. What is not here has none.
+_RULES: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
+    "add": lambda d, y, a, b: (d, d),
+    "sub": lambda d, y, a, b: (d, -d),
+    "mul": lambda d, y, a, b: (d * b, d * a),
+    "div": lambda d, y, a, b: (d / b, -(d * y / b)),
+    "neg": lambda d, y, x: (-d,),
+    "absolute": lambda d, y, x: (where(x < 0, -d, where(x > 0, d, x * 0)),),
+    "fma": lambda d, y, a, b, c: (d * b, d * a, d),
+    "sqrt": lambda d, y, x: (d / (y + y),),
+    "where": lambda d, y, c, a, b: (None, where(c, d, _zero(d)), where(c, _zero(d), d)),
+    "convert": lambda d, y, x: (convert(d, x.element) if x.element.is_float and y.element.is_float else None,),
+}
+
+
+def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr]:
+    """Of each input, from that of the result."""
+    order = in_order((result,))
+    known: dict[Expr, Expr] = {result: upstream}
+    for here in reversed(order):
+        of_result = known.get(here)
+        if of_result is None:
+            continue
+        rule: Any = FUNCTIONS[here.operation].gradient if here.operation in FUNCTIONS else _RULES.get(here.operation)
+        if rule is None:
+            continue
+        found = rule(of_result, here, *here.args)
+        for arg, more in zip(here.args, found if isinstance(found, tuple) else (found,), strict=True):
+            if more is not None:
+                known[arg] = known[arg] + more if arg in known else more
+    return [known.get(each, _zero(each)) for each in inputs]
+
+
+def expanded(results: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The same in operations alone."""
+    done: dict[Expr, Expr] = {}
+    for here in in_order(tuple(results)):
+        args = tuple(done[arg] for arg in here.args)
+        if here.operation in FUNCTIONS:
+            made = FUNCTIONS[here.operation].expansion(*args)
+            done[here] = expanded((made,))[0]  # it may use other functions
+        else:
+            done[here] = here if args == here.args else make(here.operation, here.element, args)
+    return tuple(done[result] for result in results)

@@ -1,0 +1,328 @@
+"""Exponentials, logarithms and powers.
+
+exp(x) = 2^k exp(r), k the integer nearest to x / ln 2, and exp(r) = 1 + r + r² p(r). log(2^k (1 + f)) = k ln 2 + f - f²/2 + R(f). Each
+function has one arrangement; the element chooses the coefficients.
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.operations import absolute, bitcast, eq, fma, is_nan, mul_high, sqrt, trunc, where
+from baracuda_kernels.formula.pieces import (
+    LN2,
+    bits_of,
+    by_element,
+    choose,
+    fast_two_sum,
+    format_of,
+    nearest,
+    parts,
+    polynomial,
+    power_of_two,
+    sign_bit,
+    to_bits,
+    two_product,
+    with_sign,
+)
+
+__all__ = [
+    "cbrt", "exp", "exp2", "exp_nonpositive", "expm1", "hypot", "log", "log1p", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
+    "pow", "rsqrt", "sigmoid",
+]  # fmt: skip
+
+LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
+LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
+LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
+
+# p, |r| <= ln 2 / 2, by the relative error of exp(r) - 1.
+_EXP = (
+    (0.49999997, 0.166665435, 0.0416675471, 0.00836658478, 0.00138606888),
+    (0.5, 0.16666666666666677, 0.04166666666666663, 0.008333333333321398, 0.0013888888888912046, 0.00019841269886769564,
+     2.4801587260889283e-05, 2.7557243504193785e-06, 2.7557333248795015e-07, 2.5109302424773395e-08, 2.0895458084927254e-09),
+)  # fmt: skip
+# F32: R(f) / f³, 1 + f from 2/3 to 4/3. F64: of z = s², s = f / (2 + f), R(f) = s (f²/2 + z times it), 1 + f from √½ to √2.
+_LOG = (
+    (0.333332151, -0.249998018, 0.200104356, -0.166802555, 0.140055895, -0.121877946, 0.139851525, -0.128755823),
+    (0.6666666666666735, 0.3999999999940994, 0.28571428743373334, 0.22222198479049463, 0.18183568924295895, 0.15313938677919736,
+     0.1479702481967621),
+)  # fmt: skip
+_LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
+# (artanh(s) - s - s³/3) / s⁵ of z = s², |s| <= (√2 - 1) / (√2 + 1).
+_ARTANH = (
+    (0.200000763, 0.142735451, 0.117097773),
+    (0.2000000000000112, 0.1428571428505327, 0.11111111259425167, 0.09090892224357275, 0.07693377008703745, 0.06628443445272647,
+     0.06597872198861504),
+)  # fmt: skip
+
+
+def _between(x: Expr, least: float, most: float) -> Expr:
+    """Written so that NaN passes."""
+    return where(x > most, most, where(x < least, least, x))
+
+
+def exp_reduced(x: Expr, parts_of_ln2: int = 2) -> tuple[Expr, Expr, Expr]:
+    """k as a float and as bits, and r."""
+    k, n = nearest(x, LOG2_E[0])
+    r = x
+    for part in parts(LN2, x, parts_of_ln2):
+        r = fma(k, -part, r)
+    return k, n, r
+
+
+def exp_series(r: Expr) -> Expr:
+    return polynomial(r, (1.0, 1.0, *by_element(r, *_EXP)))
+
+
+def _scaled(p: Expr, k: Expr, n: Expr) -> Expr:
+    """2^k p, in two factors, as one may overflow or be subnormal where the result is right."""
+    down, integer = k < 0, format_of(p).integer
+    return p * power_of_two(n + choose(down, 64, -1, integer), p) * choose(down, 2.0**-64, 2.0, p.element)
+
+
+@function(lambda d, y, x: d * y)
+def exp(x: Expr) -> Expr:
+    k, n, r = exp_reduced(_between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
+    return _scaled(exp_series(r), k, n)
+
+
+@function(lambda d, y, x: d * y)
+def exp_nonpositive(x: Expr) -> Expr:
+    """exp(x) for x <= 0 or NaN, cheaper."""
+    least = by_element(x, -104.0, -746.0)
+    _, n, r = exp_reduced(where(x < least, least, x))
+    return exp_series(r) * power_of_two(n + 64, x) * 2.0**-64
+
+
+@function(lambda d, y, x: d * (y * LN2[0]))
+def exp2(x: Expr) -> Expr:
+    x = _between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))
+    k, n = nearest(x, 1.0)
+    return _scaled(exp_series((x - k) * LN2[0]), k, n)
+
+
+@function(lambda d, y, x: d * exp(x))
+def expm1(x: Expr) -> Expr:
+    _, n, r = exp_reduced(_between(x, -60.0, by_element(x, 89.0, 710.0)))
+    p = fma(r * r, polynomial(r, by_element(r, *_EXP)), r)
+    half = power_of_two(n - 1, x)  # of 2^k, which may overflow
+    return where(absolute(x) < 1e-20, x, fma(p, half, half - 0.5) * 2.0)  # for the sign of zero, and the digits of subnormals
+
+
+def _exponent(y: Expr, least: float) -> Expr:
+    """k of a normal number, 1 + f being at least that."""
+    return (to_bits(y) - bits_of(least, y)) >> format_of(y).digits
+
+
+def _counted(k: Expr, like: Expr, scaled: Expr, by: int) -> Expr:
+    """k as a float, and more of it where the number was scaled."""
+    magic = format_of(like).magic
+    return bitcast(k + bits_of(magic, like), like.element) - choose(scaled, magic - by, magic, like.element)
+
+
+def _log_reduced(x: Expr, least: float) -> tuple[Expr, Expr]:
+    """k as a float, and f."""
+    layout = format_of(x)
+    subnormal = x < 2.0 ** (1 - layout.bias)
+    y = where(subnormal, x * 2.0**64, x)
+    k = _exponent(y, least)
+    return _counted(k, x, subnormal, -64), bitcast(to_bits(y) - (k << layout.digits), x.element) - 1.0
+
+
+def _log_rest(f: Expr) -> tuple[Expr, Expr]:
+    """f²/2 and R(f)."""
+    half_square = f * f * 0.5
+    if by_element(f, True, False):
+        return half_square, f * f * f * polynomial(f, _LOG[0])
+    s = f / (f + 2.0)  # F32 would lose more by the division than by the longer polynomial
+    z = s * s
+    return half_square, s * fma(z, polynomial(z, _LOG[1]), half_square)
+
+
+def _log_sum(k: Expr, f: Expr) -> Expr:
+    high, low = parts(LN2, f, 2)
+    half_square, rest = _log_rest(f)
+    return fma(k, high, f - (half_square - fma(k, low, rest)))
+
+
+def _log_ends(x: Expr, result: Expr) -> Expr:
+    return where(x > 0, where(x < inf, result, x), choose(eq(x, 0), -inf, nan, x.element))
+
+
+@function(lambda d, y, x: d / x)
+def log(x: Expr) -> Expr:
+    return _log_ends(x, _log_sum(*_log_reduced(x, by_element(x, *_LEAST))))
+
+
+@function(lambda d, y, x: d / (x + 1.0))
+def log1p(x: Expr) -> Expr:
+    layout = format_of(x)
+    large = x > by_element(x, 2.0**100, 2.0**200)  # 1 + x is x, and 2^-k would be subnormal
+    y = where(large, x * 2.0**-64, x)
+    whole = y + 1.0
+    k = _exponent(whole, by_element(x, *_LEAST))
+    scale = bitcast(bits_of(1.0, x) - (k << layout.digits), x.element)
+    result = _log_sum(_counted(k, x, large, 64), fma(y, scale, scale - 1.0))
+    return where(eq(x, 0), x, _log_ends(whole, result))
+
+
+def _log_to_base(x: Expr, scale: tuple[float, ...], of_two: tuple[float, ...]) -> Expr:
+    """log(1 + f) and its product with the scale are held in two numbers."""
+    k, f = _log_reduced(x, by_element(x, *_LEAST))
+    half_square, rest = _log_rest(f)
+    first = f - half_square
+    second = ((f - first) - half_square) + rest
+    high, low = parts(scale, x, 2)
+    product, error = two_product(first, high)
+    below = fma(first, low, fma(second, high, error))
+    if of_two != (1.0,):
+        two_high, two_low = parts(of_two, x, 2)
+        below = fma(k, two_low, below)
+        k, error = two_product(k, two_high)
+        below = below + error
+    total, error = fast_two_sum(k, product)
+    return _log_ends(x, total + (error + below))
+
+
+@function(lambda d, y, x: d / (x * LN2[0]))
+def log2(x: Expr) -> Expr:
+    return _log_to_base(x, LOG2_E, (1.0,))
+
+
+@function(lambda d, y, x: d / (x * 2.302585092994046))
+def log10(x: Expr) -> Expr:
+    return _log_to_base(x, LOG10_E, LOG10_2)
+
+
+def _log1p_of_fraction(e: Expr) -> Expr:
+    """log(1 + e), 0 <= e <= 1: k is 0 or 1."""
+    over = e > by_element(e, 1 / 3, 2**0.5 - 1)
+    high, low = parts(LN2, e, 2)
+    f = where(over, fma(e, 0.5, -0.5), e)
+    half_square, rest = _log_rest(f)
+    return choose(over, high, 0.0, e.element) + (f - (half_square - (rest + choose(over, low, 0.0, e.element))))
+
+
+def _sigmoid_slope(x: Expr) -> Expr:
+    e = exp_nonpositive(-absolute(x))
+    return e / ((e + 1.0) * (e + 1.0))
+
+
+@function(lambda d, y, x: d * _sigmoid_slope(x))
+def sigmoid(x: Expr) -> Expr:
+    """1 / (1 + exp(-x)): what is taken from 1, or from e far below zero, is small there, and so is its error."""
+    e = exp_nonpositive(-absolute(x))
+    most = where(x < 0, e, 1.0)
+    return fma(-most, e / (e + 1.0), most)
+
+
+@function(lambda d, y, x: d * sigmoid(x))
+def log1pexp(x: Expr) -> Expr:
+    """log(1 + exp(x))."""
+    return where(x > 0, x, 0.0) + _log1p_of_fraction(exp_nonpositive(-absolute(x)))
+
+
+def _shares(d: Expr, difference: Expr, same: Expr) -> tuple[Expr, Expr]:
+    """Of two summands in their sum, by the logarithm of their ratio; of equal infinities too."""
+    difference = where(same, 0.0, difference)
+    return d * sigmoid(difference), d * sigmoid(-difference)
+
+
+@function(lambda d, y, a, b: _shares(d, a - b, eq(a, b)))
+def logaddexp(a: Expr, b: Expr) -> Expr:
+    """log(exp(a) + exp(b))."""
+    e = exp_nonpositive(-absolute(a - b))
+    return where(a > b, a, b) + where(eq(a, b), LN2[0], _log1p_of_fraction(e))
+
+
+@function(lambda d, y, a, b: _shares(d, (a - b) * LN2[0], eq(a, b)))
+def logaddexp2(a: Expr, b: Expr) -> Expr:
+    """log2(2^a + 2^b)."""
+    return where(a > b, a, b) + where(eq(a, b), 1.0, _log1p_of_fraction(exp2(-absolute(a - b))) * LOG2_E[0])
+
+
+@function(lambda d, y, x: d * (y / x) * -0.5)
+def rsqrt(x: Expr) -> Expr:
+    """1 / sqrt(x), with one step of Newton's that knows all digits of x y²."""
+    y = 1.0 / sqrt(x)
+    product, error = two_product(x, y)
+    missing = fma(-error, y, fma(-product, y, 1.0))
+    return where(is_nan(missing), y, fma(y * 0.5, missing, y))
+
+
+@function(lambda d, y, x: d / (y * y * 3.0))
+def cbrt(x: Expr) -> Expr:
+    """The bits give x^(-1/3) to a few digits, steps of Newton's all others."""
+    size = absolute(x)
+    tiny = size < by_element(x, 2.0**-90, 2.0**-900)
+    a = where(tiny, size * 2.0**90, size)
+    layout = format_of(x)
+    guess = int((layout.bias * 4 / 3 - 0.0672836) * 2**layout.digits)  # least wrong with that
+    inverse = bitcast(guess - mul_high(to_bits(a), (1 << layout.width) // 3 + 1), x.element)
+    for order in by_element(x, (3,), (3, 1)):
+        missing = fma(-(a * inverse * inverse), inverse, 1.0)
+        inverse = fma(inverse * missing, polynomial(missing, (1 / 3, 2 / 9, 14 / 81)[:order]), inverse)
+    root = a * inverse * inverse
+    square, error = two_product(root, root)
+    missing = fma(-error, root, fma(-square, root, a))
+    root = fma(missing * (1 / 3), inverse * inverse, root)
+    result = where(tiny, root * 2.0**-30, root)
+    return where((size > 0) & (size < inf), with_sign(result, sign_bit(x)), x)
+
+
+@function(lambda d, y, a, b: (d * (a / y), d * (b / y)))
+def hypot(a: Expr, b: Expr) -> Expr:
+    """sqrt(a² + b²), where neither square overflows or is lost."""
+    a, b = absolute(a), absolute(b)
+    most, least = where(a > b, a, b), where(a > b, b, a)
+    limit, power = by_element(a, (2.0**60, 2.0**80), (2.0**500, 2.0**600))
+    large, small = most > limit, most < 1 / limit
+    down = where(large, 1 / power, choose(small, power, 1.0, a.element))
+    up = where(large, power, choose(small, 1 / power, 1.0, a.element))
+    x, y = most * down, least * down
+    return where(eq(a, inf) | eq(b, inf), inf, sqrt(fma(x, x, y * y)) * up)
+
+
+def _log_in_two(a: Expr) -> tuple[Expr, Expr]:
+    """The logarithm of a positive number to half as many digits again: 2 artanh(s), s = f / (2 + f), with s and s³/3 in two numbers each."""
+    k, f = _log_reduced(a, 0.5**0.5)
+    whole = f + 2.0
+    inverse = 1.0 / whole
+    s = f * inverse
+    s_low = fma(s, (whole - 2.0) - f, fma(-s, whole, f)) * inverse
+    z, z_low = two_product(s, s)
+    cube, cube_low = two_product(z, s)
+    cube_low = fma(z_low + s * s_low * 2.0, s, fma(z, s_low, cube_low))
+    third, third_low = parts((1 / 3, (1 / 3) * 2.0**-54), a, 2)
+    cubic, cubic_low = two_product(cube, third)
+    cubic_low = fma(cube_low, third, fma(cube, third_low, cubic_low))
+    rest = fma(cube * z, polynomial(z, by_element(a, *_ARTANH)), cubic_low + s_low)
+    # A multiple of the upper part of ln 2 is exact.
+    upper = by_element(a, 45426 / 65536, 3048493539143 / 2.0**42)
+    total, lost = fast_two_sum(k * upper, s * 2.0)
+    total, more = fast_two_sum(total, cubic * 2.0)
+    return fast_two_sum(total, fma(k, parts((*LN2, -upper), a, 1)[0], fma(rest, 2.0, lost + more)))
+
+
+def _pow_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, Expr]:
+    of_x = where(eq(exponent, 0), 0.0, d * (exponent * pow(x, exponent - 1.0)))
+    return of_x, where(eq(x, 0) & (exponent >= 0), 0.0, d * (y * log(x)))
+
+
+@function(_pow_gradient)
+def pow(x: Expr, y: Expr) -> Expr:
+    """x to the y as C has it."""
+    size = absolute(x)
+    log_high, log_low = _log_in_two(size)
+    log_high = where(size < inf, where(size > 0, log_high, -inf), size)
+    product, error = two_product(y, log_high)
+    least, most = by_element(x, (-104.0, 89.0), (-746.0, 710.0))
+    k, n, r = exp_reduced(_between(product, least, most))
+    low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
+    power = where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k, n))
+    whole, even = eq(trunc(y), y), eq(trunc(y * 0.5), y * 0.5)
+    signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
+    forbidden = (x < 0) & (size < inf) & ~whole
+    return where(eq(y, 0) | eq(x, 1), 1.0, where(forbidden, nan, signed))

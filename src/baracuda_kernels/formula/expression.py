@@ -1,0 +1,203 @@
+"""A formula as data: what it computes, as a graph of operations on single numbers.
+
+Python's operators and the functions of `operations` and `functions` build the graph; equal expressions are the same object. A number is
+computed in an element of its own, never in a half: halves are widened to f32 where they are read and rounded where they are written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+
+__all__ = ["Expr", "Program", "constant", "in_order", "input_of", "make", "parameter_of", "register"]
+
+Number = float | int | bool
+HALVES = (ElementKind.F16, ElementKind.BF16)
+
+_made: dict[tuple[Any, ...], Expr] = {}
+
+
+class Expr:
+    """One number of a formula. Leaves have a `value`: a constant's number, an input's or a parameter's place."""
+
+    __slots__ = ("args", "element", "operation", "value")
+
+    def __init__(self, operation: str, element: ElementKind, args: tuple[Expr, ...], value: Number | None) -> None:
+        self.operation, self.element, self.args, self.value = operation, element, args, value
+
+    def __bool__(self) -> bool:
+        raise TypeError("a formula has no branches: `where(condition, a, b)` chooses between numbers, `&` and `|` join conditions")
+
+    def __repr__(self) -> str:
+        inside = self.value if self.value is not None else ", ".join(map(repr, self.args))
+        return f"{self.operation}({inside})"
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return _applied("add", self, other)
+
+    def __radd__(self, other: Number) -> Expr:
+        return _applied("add", other, self)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return _applied("sub", self, other)
+
+    def __rsub__(self, other: Number) -> Expr:
+        return _applied("sub", other, self)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return _applied("mul", self, other)
+
+    def __rmul__(self, other: Number) -> Expr:
+        return _applied("mul", other, self)
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return _applied("div", self, other)
+
+    def __rtruediv__(self, other: Number) -> Expr:
+        return _applied("div", other, self)
+
+    def __neg__(self) -> Expr:
+        return _applied("neg", self)
+
+    def __lt__(self, other: Expr | Number) -> Expr:
+        return _applied("lt", self, other)
+
+    def __le__(self, other: Expr | Number) -> Expr:
+        return _applied("le", self, other)
+
+    def __gt__(self, other: Expr | Number) -> Expr:
+        return _applied("lt", other, self)
+
+    def __ge__(self, other: Expr | Number) -> Expr:
+        return _applied("le", other, self)
+
+    def __and__(self, other: Expr | Number) -> Expr:
+        return _applied("bit_and", self, other)
+
+    def __rand__(self, other: Number) -> Expr:
+        return _applied("bit_and", other, self)
+
+    def __or__(self, other: Expr | Number) -> Expr:
+        return _applied("bit_or", self, other)
+
+    def __ror__(self, other: Number) -> Expr:
+        return _applied("bit_or", other, self)
+
+    def __xor__(self, other: Expr | Number) -> Expr:
+        return _applied("bit_xor", self, other)
+
+    def __invert__(self) -> Expr:
+        return _applied("bit_not", self)
+
+    def __lshift__(self, other: Expr | Number) -> Expr:
+        return _applied("shl", self, other)
+
+    def __rshift__(self, other: Expr | Number) -> Expr:
+        return _applied("shr", self, other)
+
+
+def _applied(operation: str, *args: Expr | Number) -> Expr:
+    from baracuda_kernels.formula.operations import applied  # which is about expressions
+
+    return applied(operation, *args)
+
+
+def make(operation: str, element: ElementKind, args: tuple[Expr, ...] = (), value: Number | None = None) -> Expr:
+    """The expression of these parts, which there is only one of."""
+    key = (operation, element, args, type(value), repr(value))  # repr tells -0.0 from 0.0
+    found = _made.get(key)
+    if found is None:
+        found = _made.setdefault(key, Expr(operation, element, args, value))
+    return found
+
+
+def register(element: ElementKind) -> ElementKind:
+    """What a number of that element is computed in."""
+    return ElementKind.F32 if element in HALVES else element
+
+
+def constant(value: Number, element: ElementKind) -> Expr:
+    kind = bool if element is ElementKind.BOOL else float if element.is_float else int
+    return make("constant", element, value=kind(value))
+
+
+def input_of(place: int, element: ElementKind) -> Expr:
+    """A number of the operand at that place, which holds such elements."""
+    return make("input", register(element), value=place)
+
+
+def parameter_of(place: int) -> Expr:
+    """A number that is given with the launch, in f64."""
+    return make("parameter", ElementKind.F64, value=place)
+
+
+def in_order(results: tuple[Expr, ...]) -> list[Expr]:
+    """Everything that the results depend on, each once and after all that it depends on."""
+    order: dict[Expr, None] = {}
+    stack: list[tuple[Expr, Iterator[Expr]]] = []
+    for result in results:
+        stack.append((result, iter(result.args)))
+        while stack:
+            here, rest = stack[-1]
+            following = next((arg for arg in rest if arg not in order), None)
+            if following is None:
+                order.setdefault(here)
+                stack.pop()
+            else:
+                stack.append((following, iter(following.args)))
+    return list(order)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a kernel computes of every element: the operands it reads, those it writes, and what it writes into each."""
+
+    inputs: tuple[ElementKind, ...]
+    outputs: tuple[ElementKind, ...]
+    results: tuple[Expr, ...]
+    parameters: int = 0
+
+    def text(self) -> str:
+        """The same, written down: one line for the elements, one for every number, one for the results."""
+        order = in_order(self.results)
+        number = {each: str(place) for place, each in enumerate(order)}
+        names = (" ".join(element.value for element in elements) for elements in (self.inputs, self.outputs))
+        lines = [f"{' -> '.join(names)} with {self.parameters}"]
+        for each in order:
+            rest = [_written(each.value)] if each.value is not None else [number[arg] for arg in each.args]
+            lines.append(" ".join([each.operation, each.element.value, *rest]))
+        return "\n".join([*lines, " ".join(number[result] for result in self.results)])
+
+    @classmethod
+    def read(cls, text: str) -> Program:
+        """The program of a text that `text` wrote."""
+        return _read(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(text: str) -> Program:
+    first, *lines, last = text.split("\n")
+    elements, parameters = first.split(" with ")
+    inputs, outputs = (tuple(map(ElementKind, names.split())) for names in elements.split("->"))
+    known: list[Expr] = []
+    for line in lines:
+        operation, element, *rest = line.split(" ")
+        if operation in ("input", "parameter", "constant"):
+            known.append(make(operation, ElementKind(element), value=_number(rest[0])))
+        else:
+            known.append(make(operation, ElementKind(element), tuple(known[int(place)] for place in rest)))
+    return Program(inputs, outputs, tuple(known[int(place)] for place in last.split()), int(parameters))
+
+
+def _written(value: Number) -> str:
+    return value.hex() if isinstance(value, float) else str(value)
+
+
+def _number(text: str) -> Number:
+    if text in ("True", "False"):
+        return text == "True"
+    return int(text) if text.lstrip("-").isdecimal() else float.fromhex(text)

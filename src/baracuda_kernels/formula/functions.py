@@ -1,0 +1,47 @@
+"""Functions of formulas: each knows its derivative, and what operations it comes to.
+
+A function is one node of a formula until a kernel is made of it, so that derivatives are taken of it and not of its polynomials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.formula.expression import Expr, Number, constant, make
+
+__all__ = ["FUNCTIONS", "Function", "function"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """`expansion` takes and gives expressions, of f32 or f64. `gradient` takes the gradient of the result, the result and the operands, and
+    gives that of each operand; None where there is none."""
+
+    name: str
+    expansion: Callable[..., Expr]
+    gradient: Callable[..., Any]
+    arity: int
+
+    def __call__(self, *args: Expr | Number) -> Expr:
+        like = next(arg for arg in args if isinstance(arg, Expr))
+        operands = tuple(arg if isinstance(arg, Expr) else constant(arg, like.element) for arg in args)
+        if len(args) != self.arity or not like.element.is_float or any(each.element is not like.element for each in operands):
+            raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one element")
+        return make(self.name, like.element, operands)
+
+
+FUNCTIONS: dict[str, Function] = {}
+
+
+def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Function]:
+    """Declares a function by what it comes to."""
+
+    def declare(expansion: Callable[..., Expr]) -> Function:
+        name = expansion.__name__
+        made = FUNCTIONS[name] = Function(name, expansion, gradient, expansion.__code__.co_argcount)
+        made.__dict__["__doc__"] = expansion.__doc__
+        return made
+
+    return declare

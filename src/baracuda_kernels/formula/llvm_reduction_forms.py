@@ -1,0 +1,201 @@
+"""The forms of a reduction, by how its elements lie.
+
+Rows: the elements that become one lie side by side, or are brought together block by block; the lanes of the order are a vector. Columns:
+results lie side by side, the elements of LANES of them are a vector, and every lane of the order has vectors of its own. Merge: the
+blocks are segments that others have reduced.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from baracuda_kernels.formula.llvm_loops import I32, I64, PTR, number
+from baracuda_kernels.formula.llvm_operations import Emitter, stored_type
+from baracuda_kernels.formula.llvm_reduction import Writer
+from baracuda_kernels.formula.llvm_reduction_launch import BLOCK, LANES, Form, Lies, Word, chunks_of
+from baracuda_kernels.formula.reduction import FIRST, Reduction
+
+__all__ = ["body"]
+
+AHEAD = 12  # rows of columns to ask for before they are read: the hardware does not follow such strides
+LINE = 64  # bytes
+
+
+def body(text: str, form: str, lies: str, kept: str, reduced: str, is_part: str) -> str:
+    """The native function in LLVM assembly: of the words, a task counter, the input, the result and the workspace.
+
+    `kept` and `reduced` are numbers of dims. If it `is_part`, segments are left in the workspace.
+    """
+    reduction = Reduction.read(text)
+    forms = {Form.ROWS: _Rows, Form.COLUMNS: _Columns, Form.MERGE: _Merge}
+    return forms[form](reduction, lies, int(kept), int(reduced)).written(is_part == "True")
+
+
+class _Rows(Writer):
+    def prepare(self) -> None:
+        self.room = self.variable(self.stored, LANES if self.lies == Lies.DIRECT else BLOCK)
+        self.first = self.variable(self.stored)
+        self.lanes = self.states(LANES, 1)
+
+    def look_at_first(self) -> None:
+        if self.reduction.term_uses(FIRST):
+            self.builder.store(self.builder.load(self.at(self.input, self.source, self.stored), typ=self.stored), self.first)
+
+    def block(self, block: ir.Value) -> None:
+        builder = self.builder
+        begin = builder.mul(block, number(BLOCK))
+        length = self.smaller(number(BLOCK), builder.sub(self.word(Word.COUNT), begin))
+        first = None
+        if self.reduction.term_uses(FIRST):
+            first = Emitter(builder, LANES).splat(builder.load(self.first, typ=self.stored))
+        row = self.gathered(begin, length)
+        self.store(self.start(LANES), self.lanes, number(0))
+        whole = builder.and_(length, number(-LANES))
+        with self.counting(number(0), whole, LANES) as at:
+            term = self.term(self.elements(self.at(row, at, self.stored)), self.places(builder.add(begin, at)), first)
+            self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
+        with builder.if_then(builder.icmp_signed("<", whole, length)):
+            self.rest(self.at(row, whole, self.stored), builder.add(begin, whole), builder.sub(length, whole), first)
+        state, lanes = self.load(self.lanes, number(0)), LANES
+        while lanes > 1:
+            lanes //= 2
+            state = self.combine(lanes, *([self.part(value, half * lanes, lanes) for value in state] for half in range(2)))
+        self.store(state, self.current, number(0))
+
+    def rest(self, address: ir.Value, begin: ir.Value, count: ir.Value, first: ir.Value | None) -> None:
+        """The last elements, fewer than LANES."""
+        builder, emitter = self.builder, Emitter(self.builder, LANES)
+        if self.lies == Lies.DIRECT:
+            self.copy(address, number(1), count, self.room)
+            address = self.room
+        term = self.term(self.elements(address), self.places(begin), first)
+        inside = builder.icmp_signed("<", self.places(number(0)), emitter.splat(count))
+        term = [builder.select(inside, value, none) for value, none in zip(term, self.start(LANES), strict=True)]
+        self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
+
+    def places(self, first: ir.Value) -> ir.Value:
+        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+        return self.builder.add(Emitter(self.builder, LANES).splat(first), lanes)
+
+    def part(self, value: ir.Value, first: int, count: int) -> ir.Value:
+        chosen = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
+        return self.builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), chosen)
+
+    def gathered(self, begin: ir.Value, length: ir.Value) -> ir.Value:
+        """Where a block lies side by side: in place, or in the room after it was copied run by run."""
+        builder = self.builder
+        if self.lies == Lies.DIRECT:
+            return self.at(self.input, builder.add(self.source, begin), self.stored)
+        inner = self.reduced_at + 2 * (self.reduced - 1)
+        extent, step = self.word(inner), number(1) if self.lies == Lies.RUNS else self.word(inner + 1)
+        with self.running(length) as (place, following):
+            outer, here = self.divided(builder.add(begin, place), extent)
+            run = self.smaller(builder.sub(extent, here), builder.sub(length, place))
+            (offset,) = self.located(outer, self.reduced_at, self.reduced - 1, 1)
+            offset = builder.add(builder.add(self.source, offset), builder.mul(here, step))
+            self.copy(self.at(self.input, offset, self.stored), step, run, self.at(self.room, place, self.stored))
+            builder.store(builder.add(place, run), following)
+        return self.room
+
+
+class _Columns(Writer):
+    unit = LANES
+
+    def __init__(self, reduction: Reduction, lies: str, kept: int, reduced: int) -> None:
+        super().__init__(reduction, lies, kept, reduced)
+        self.chunks = chunks_of(reduction)
+
+    def prepare(self) -> None:
+        vector = ir.VectorType(self.stored, LANES)
+        self.room, self.first = self.variable(vector), self.variable(vector, self.chunks)
+        self.lanes = self.states(LANES, LANES * self.chunks)
+        self.builder.store(ir.Constant(vector, None), self.room)  # of a strip that is not full the rest is anything, but something
+
+    def enter(self, outer: ir.Value, strip: ir.Value, source: ir.Value, target: ir.Value) -> ir.Value:
+        builder, columns = self.builder, self.word(Word.COLUMNS)
+        first = builder.mul(strip, number(self.chunks * LANES))
+        self.columns = self.smaller(number(self.chunks * LANES), builder.sub(columns, first))
+        self.count = builder.sdiv(builder.add(self.columns, number(LANES - 1)), number(LANES))
+        self.step = number(1) if self.lies == Lies.DIRECT else self.word(Word.STEP)
+        self.source = builder.add(source, builder.mul(first, self.step))
+        offset = builder.add(target, builder.mul(first, self.word(Word.RESULT_STEP)))
+        self.target = self.at(self.result, offset, stored_type(self.reduction.result))
+        return builder.add(builder.mul(outer, columns), first)
+
+    def width(self, chunk: ir.Value) -> ir.Value:
+        return self.smaller(number(LANES), self.builder.sub(self.columns, self.builder.mul(chunk, number(LANES))))
+
+    def look_at_first(self) -> None:
+        if self.reduction.term_uses(FIRST):
+            with self.counting(number(0), self.count) as chunk:
+                self.builder.store(self.gathered(self.source, chunk), self.at(self.first, chunk, self.vector))
+
+    @property
+    def vector(self) -> ir.Type:
+        return ir.VectorType(self.stored, LANES)
+
+    def gathered(self, offset: ir.Value, chunk: ir.Value) -> ir.Value:
+        """A vector of one row of columns, by way of the room."""
+        place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), self.step))
+        self.copy(self.at(self.input, place, self.stored), self.step, self.width(chunk), self.room)
+        return self.elements(self.room)
+
+    def block(self, block: ir.Value) -> None:
+        builder = self.builder
+        begin = builder.mul(block, number(BLOCK))
+        past = self.smaller(builder.add(begin, number(BLOCK)), self.word(Word.COUNT))
+        with self.counting(number(0), builder.mul(self.count, number(LANES))) as place:
+            self.store(self.start(LANES), self.lanes, place)
+        whole = builder.sdiv(self.columns, number(LANES)) if self.lies == Lies.DIRECT else number(0)
+        with self.counting(begin, past) as row:
+            (offset,) = self.located(row, self.reduced_at, self.reduced, 1)
+            offset = builder.add(self.source, offset)
+            with self.counting(number(0), whole) as chunk:
+                address = self.at(self.input, builder.add(offset, builder.mul(chunk, number(LANES))), self.stored)
+                self.ask_ahead(address)
+                self.take(self.elements(address), row, chunk)
+            with self.counting(whole, self.count) as chunk:
+                self.take(self.gathered(offset, chunk), row, chunk)
+        with self.counting(number(0), self.count) as chunk:
+            self.fold(builder.mul(chunk, number(LANES)))
+            self.store(self.load(self.lanes, builder.mul(chunk, number(LANES))), self.current, chunk)
+
+    def take(self, raw: ir.Value, row: ir.Value, chunk: ir.Value) -> None:
+        builder = self.builder
+        lane = builder.add(builder.mul(chunk, number(LANES)), builder.and_(row, number(LANES - 1)))
+        first = self.elements(self.at(self.first, chunk, self.vector)) if self.reduction.term_uses(FIRST) else None
+        term = self.term(raw, Emitter(builder, LANES).splat(row), first)
+        self.store(self.combine(LANES, self.load(self.lanes, lane), term), self.lanes, lane)
+
+    def ask_ahead(self, address: ir.Value) -> None:
+        if self.reduced != 1:
+            return
+        builder, size = self.builder, self.reduction.element.size
+        step = builder.mul(self.word(self.reduced_at + 1), number(AHEAD * size))
+        kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+        for line in range(0, LANES * size, LINE):
+            there = self.at(address, builder.add(step, number(line)), ir.IntType(8))
+            builder.call(prefetch, [there, ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)])
+
+    def fold(self, first: ir.Value) -> None:
+        """The lanes of one vector of columns, as a tree of halves."""
+        builder = self.builder
+        with self.counting(number(1), number(LANES.bit_length())) as level:
+            half = builder.lshr(number(LANES), level)
+            with self.counting(number(0), half) as lane:
+                place = builder.add(first, lane)
+                other = self.load(self.lanes, builder.add(place, half))
+                self.store(self.combine(LANES, self.load(self.lanes, place), other), self.lanes, place)
+
+
+class _Merge(Writer):
+    def enter(self, outer: ir.Value, strip: ir.Value, source: ir.Value, target: ir.Value) -> ir.Value:
+        self.number = super().enter(outer, strip, source, target)
+        return self.number
+
+    def block(self, block: ir.Value) -> None:
+        slots = [self.slot(place, self.number, block) for place in range(len(self.current))]
+        self.store(
+            [self.builder.load(at, typ=kind) for at, (_, kind) in zip(slots, self.current, strict=True)], self.current, number(0)
+        )

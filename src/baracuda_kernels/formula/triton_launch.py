@@ -1,0 +1,304 @@
+"""Formulas on CUDA, for operands of any layout.
+
+Three forms. Flat: operands lie alike and without gaps, or are one number for all; vectors of 16 bytes are read and written. Tiled: two
+axes are taken by tiles, one along which results lie side by side, and if operands lie side by side along another axis, that one: each
+is read the way it lies, and turned on chip. Scattered: every element's place is reckoned by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.kernel import Bind, Launch
+from baracuda_kernels.core.layout import Layout, Shape
+from baracuda_kernels.formula.expression import Program
+from baracuda_kernels.formula.triton_source import formula, inputs_of
+from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for
+from baracuda_kernels.gpu.call import At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.indexing import dims, offset
+from baracuda_kernels.gpu.launch import launcher
+from baracuda_kernels.lang.geometry import Dim, collapse
+
+__all__ = ["calls", "kernel"]
+
+BROADCAST = tl.constexpr(0)  # steps that are known when a body is compiled; others are given
+SIDE_BY_SIDE = tl.constexpr(1)
+STRIDED = tl.constexpr(2)
+
+
+# --- bodies --------------------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def flat(
+    inputs, outputs, count, whole, numbers,
+    FORMULA: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, HAS_REST: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """`whole` elements are whole vectors. If there is a rest, they are whole blocks instead: where elements are tested one by one,
+    there are no vectors."""
+    first = tl.program_id(0).to(tl.int64 if WIDE else tl.int32) * BLOCK
+    place = _in_vectors(first + tl.arange(0, BLOCK), VECTOR)
+    if HAS_REST:
+        if first < whole:
+            _flat(inputs, outputs, place, None, numbers, FORMULA, STEPS, BLOCK)
+        else:
+            _flat(inputs, outputs, place, place < count, numbers, FORMULA, STEPS, BLOCK)
+    else:
+        _flat(inputs, outputs, place, place < whole, numbers, FORMULA, STEPS, BLOCK)
+
+
+@triton.jit
+def _flat(inputs, outputs, place, inside, numbers, FORMULA: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+    values = ()
+    for i in tl.static_range(len(inputs)):
+        if STEPS[i] == BROADCAST:
+            values += (tl.load(inputs[i]),)  # type: ignore[assignment]
+        else:
+            values += (tl.load(inputs[i] + place, mask=inside),)  # type: ignore[assignment]
+    results = FORMULA(values, numbers)
+    for i in tl.static_range(len(outputs)):
+        result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
+        tl.store(outputs[i] + place, result, mask=inside)
+
+
+@triton.jit
+def tiled(
+    inputs, outputs, rows, cols, row_blocks, col_blocks, extents, outer_steps, row_steps, col_steps, numbers,
+    FORMULA: tl.constexpr, ROW_STEPS: tl.constexpr, COL_STEPS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    ROW_VECTOR: tl.constexpr, COL_VECTOR: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """An operand that does not depend on the row or the column is read once for all of them."""
+    program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
+    first_col = program % col_blocks * COLS
+    first_row = program // col_blocks % row_blocks * ROWS
+    outer = program // col_blocks // row_blocks
+    row = _in_vectors(first_row + tl.arange(0, ROWS), ROW_VECTOR)[:, None]
+    col = _in_vectors(first_col + tl.arange(0, COLS), COL_VECTOR)[None, :]
+    values = ()
+    for i in tl.static_range(len(inputs)):
+        source = inputs[i] + offset(outer, extents, outer_steps[i])
+        source = _along(_along(source, row, row_steps[i], ROW_STEPS[i]), col, col_steps[i], COL_STEPS[i])
+        if ROW_STEPS[i] == BROADCAST and COL_STEPS[i] == BROADCAST:
+            values += (tl.load(source),)  # type: ignore[assignment]
+        elif ROW_STEPS[i] == BROADCAST:
+            values += (tl.load(source, mask=col < cols),)  # type: ignore[assignment]
+        elif COL_STEPS[i] == BROADCAST:
+            values += (tl.load(source, mask=row < rows),)  # type: ignore[assignment]
+        else:
+            values += (tl.load(source, mask=(row < rows) & (col < cols)),)  # type: ignore[assignment]
+    results = FORMULA(values, numbers)
+    if len(outputs) > 1:
+        tl.debug_barrier()  # an output may be an input that other threads have still to read
+    for i in tl.static_range(len(outputs)):
+        target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
+        target = _along(target, row, row_steps[len(inputs) + i], ROW_STEPS[len(inputs) + i])
+        target = _along(target, col, col_steps[len(inputs) + i], COL_STEPS[len(inputs) + i])
+        result = tl.broadcast_to(results[i], (ROWS, COLS)).to(outputs[i].dtype.element_ty)
+        tl.store(target, result, mask=(row < rows) & (col < cols))
+
+
+@triton.jit
+def scattered(
+    inputs, outputs, count, extents, steps, numbers, FORMULA: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr
+):  # fmt: skip
+    place = tl.program_id(0).to(tl.int64 if WIDE else tl.int32) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    values = ()
+    for i in tl.static_range(len(inputs)):
+        values += (tl.load(inputs[i] + offset(place, extents, steps[i]), mask=inside),)  # type: ignore[assignment]
+    results = FORMULA(values, numbers)
+    for i in tl.static_range(len(outputs)):
+        result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
+        tl.store(outputs[i] + offset(place, extents, steps[len(inputs) + i]), result, mask=inside)
+
+
+@triton.jit
+def _in_vectors(place, VECTOR: tl.constexpr):
+    """Places, of which the compiler is to see no more than so many side by side."""
+    return tl.max_contiguous(tl.multiple_of(place, VECTOR), VECTOR)
+
+
+@triton.jit
+def _along(pointer, place, step, STEP: tl.constexpr):
+    if STEP == BROADCAST:
+        return pointer
+    elif STEP == SIDE_BY_SIDE:
+        return pointer + place
+    else:
+        return pointer + place.to(tl.int64) * step
+
+
+# --- launching -----------------------------------------------------------------------------------------------------------------
+
+FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
+
+
+def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] = ()) -> Bind:
+    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch."""
+
+    def bind(layouts: tuple[Layout | None, ...]) -> Launch:
+        return launcher(device, *calls(program, shape, [layout.stride for layout in layouts if layout is not None], parameters))
+
+    return bind
+
+
+def calls(program: Program, shape: Shape, strides: Sequence[Sequence[int]], parameters: Sequence[float] = ()) -> list[Call]:
+    """What is launched for operands of these strides, inputs before outputs."""
+    if 0 in shape:
+        return []
+    operands = Operands.of(program, parameters)
+    axes = collapse(shape, [strides[place] for place in operands.places]) or [Dim(1, (1,) * len(operands.places))]
+    if len(axes) == 1:
+        return [_flat_call(operands, axes[0]) if set(axes[0].steps) <= {0, 1} else _scattered_call(operands, axes)]
+    *others, col = axes
+    row = max(reversed(others), key=lambda axis: _lying_along(axis, col))
+    outer = [axis for axis in others if axis is not row]
+    if outer and row.extent * col.extent < FEWEST_IN_TILES:
+        return [_scattered_call(operands, axes)]
+    return [_tiled_call(operands, outer, row, col)]
+
+
+class Operands(NamedTuple):
+    """What a program's body is given, whatever its form. Inputs that no result depends on are left out."""
+
+    program: Program
+    places: tuple[int, ...]  # among the op's operands
+    elements: tuple[ElementKind, ...]
+    numbers: tuple[Step, ...]  # the parameters' bits
+
+    @classmethod
+    def of(cls, program: Program, parameters: Sequence[float]) -> Operands:
+        count, inputs = len(program.inputs), inputs_of(program)
+        words = struct.unpack(f"{len(parameters)}q", struct.pack(f"{len(parameters)}d", *parameters))
+        return cls(
+            program,
+            (*inputs, *range(count, count + len(program.outputs))),
+            (*(program.inputs[place] for place in inputs), *program.outputs),
+            tuple(map(Step, words)),
+        )
+
+    def pointers(self) -> tuple[tuple[At, ...], tuple[At, ...]]:
+        """To the inputs and to the outputs."""
+        every = tuple(map(At, self.places, self.elements))
+        inputs = len(every) - len(self.program.outputs)
+        return every[:inputs], every[inputs:]
+
+    def largest(self, chosen: Sequence[bool]) -> ElementKind | None:
+        """The largest element of the chosen operands."""
+        elements = [element for element, is_chosen in zip(self.elements, chosen, strict=True) if is_chosen]
+        return max(elements, key=lambda element: element.size, default=None)
+
+    def in_vectors(self, chosen: Sequence[bool], extent: int, others: Sequence[Dim]) -> ElementKind | None:
+        """The largest element of the chosen operands, which lie side by side along an axis, if it and all steps between axes are whole
+        vectors of it."""
+        largest = self.largest(chosen)
+        places = [place for place, is_chosen in enumerate(chosen) if is_chosen]
+        far = (extent, *(axis.steps[place] for axis in others for place in places))
+        return None if any(step % vector_for(largest) for step in far) else largest
+
+
+def _lying_along(axis: Dim, col: Dim) -> int:
+    """How many operands lie side by side along that axis, and far apart along the columns."""
+    return sum(abs(step) == 1 < abs(beside) for step, beside in zip(axis.steps, col.steps, strict=True))
+
+
+def _flat_call(operands: Operands, axis: Dim) -> Call:
+    count, largest = axis.extent, operands.largest([step == 1 for step in axis.steps])
+    block = block_for(operands.program, count, vector_for(largest))
+    in_vectors = count % vector_for(largest) == 0
+    whole = count if in_vectors else count // block.size * block.size
+
+    def call(whole: Count, has_rest: bool) -> Call:
+        return Call(
+            flat,
+            -(-count // block.size),
+            (*operands.pointers(), Count(count), whole, operands.numbers),
+            {
+                "FORMULA": formula(operands.program),
+                "STEPS": axis.steps,
+                "BLOCK": block.size,
+                "VECTOR": block.vector,
+                "HAS_REST": has_rest,
+                "WIDE": is_wide(count),
+            },
+            block.warps,
+            contracts=False,
+        )
+
+    one_by_one = call(Count(count), False)
+    return replace(call(Count(whole, largest), not in_vectors), otherwise=one_by_one) if whole else one_by_one
+
+
+def _tiled_call(operands: Operands, outer: Sequence[Dim], row: Dim, col: Dim) -> Call:
+    along_cols = [step == 1 for step in col.steps]
+    along_rows = [step == 1 < abs(beside) for step, beside in zip(row.steps, col.steps, strict=True)]
+    col_element = operands.in_vectors(along_cols, col.extent, [*outer, row])
+    row_element = operands.in_vectors(along_rows, row.extent, [*outer, col])
+    aligned = [
+        col_element if by_cols else row_element if by_rows else None
+        for by_cols, by_rows in zip(along_cols, along_rows, strict=True)
+    ]
+    outer_count = math.prod(axis.extent for axis in outer)
+    col_vector, row_vector = (vector_for(operands.largest(chosen)) for chosen in (along_cols, along_rows))
+    tile = tile_for(operands.program, row.extent, col.extent, outer_count, col_vector, _lying_along(row, col) > 0)
+    row_blocks, col_blocks = -(-row.extent // tile.rows), -(-col.extent // tile.cols)
+    extents, outer_steps = dims(outer, len(aligned), None)
+    return Call(
+        tiled,
+        row_blocks * col_blocks * outer_count,
+        (
+            *operands.pointers(),
+            Count(row.extent, row_element),
+            Count(col.extent, col_element),
+            Count(row_blocks),
+            Count(col_blocks),
+            extents,
+            tuple(
+                _steps([step.value for step in each], [element] * len(each))
+                for each, element in zip(outer_steps, aligned, strict=True)
+            ),
+            _steps(row.steps, aligned),
+            _steps(col.steps, aligned),
+            operands.numbers,
+        ),
+        {
+            "FORMULA": formula(operands.program),
+            "ROW_STEPS": tuple(step if step in (0, 1) else STRIDED.value for step in row.steps),
+            "COL_STEPS": tuple(step if step in (0, 1) else STRIDED.value for step in col.steps),
+            "ROWS": tile.rows,
+            "COLS": tile.cols,
+            "ROW_VECTOR": min(row_vector, tile.rows),
+            "COL_VECTOR": min(col_vector, tile.cols),
+            "WIDE": is_wide(row.extent) or is_wide(col.extent),
+        },
+        tile.warps,
+        contracts=False,
+    )
+
+
+def _steps(steps: Sequence[int], elements: Sequence[ElementKind | None]) -> tuple[Step, ...]:
+    """Steps as a body takes them; of those with an element, all but single ones are whole vectors."""
+    return tuple(Step(step, None if step == 1 else element) for step, element in zip(steps, elements, strict=True))
+
+
+def _scattered_call(operands: Operands, axes: Sequence[Dim]) -> Call:
+    count = math.prod(axis.extent for axis in axes)
+    block = block_for(operands.program, count, 2)
+    extents, steps = dims(axes, len(operands.places), None)
+    return Call(
+        scattered,
+        -(-count // block.size),
+        (*operands.pointers(), Count(count), extents, tuple(steps), operands.numbers),
+        {"FORMULA": formula(operands.program), "BLOCK": block.size, "WIDE": is_wide(count)},
+        block.warps,
+        contracts=False,
+    )

@@ -1,0 +1,52 @@
+"""How much of a reduction one program takes on CUDA: plain reckoning, from the extents and what is reduced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import NamedTuple
+
+from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.formula.reduction import Reduction
+from baracuda_kernels.gpu.tiles import power_of_two
+
+__all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
+
+TILE_BYTES = 16 << 10  # of contributions in a tile
+PROGRAMS = 1024  # so many keep any device busy
+STEPS = 4  # of a tile, the fewest that are worth a segment
+MOST = 1024  # segments of one sum
+MERGED = 1024  # segments that one program combines
+BESIDE = 64  # results side by side that make whole lines of memory
+
+
+class ReduceTile(NamedTuple):
+    kept: int
+    reduced: int
+    warps: int
+
+
+def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
+    size = TILE_BYTES // max(4, sum(element.size for element in reduction.state))
+    size = 1 << (size.bit_length() - 1)
+    if by_rows:
+        reduced = min(size, power_of_two(max(count, 1)))
+        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, 4)
+    kept = min(BESIDE, power_of_two(results))
+    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), 4)
+
+
+def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
+    """In how many parts each result is computed, and how many elements of it such a part has: whole tiles."""
+    programs, steps = max(1, -(-results // tile.kept)), max(1, -(-count // tile.reduced))
+    wanted = max(1, min(PROGRAMS // programs, steps // STEPS, MOST))
+    each = -(-steps // wanted)
+    return -(-steps // each), each * tile.reduced
+
+
+def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
+    """What programs hand to each other, however the operands lie."""
+    count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
+    results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
+    most = max(segments_for(results, count, tile_for(reduction, results, count, by_rows))[0] for by_rows in (True, False))
+    return 8 * len(reduction.state) * results * most if most > 1 else 0

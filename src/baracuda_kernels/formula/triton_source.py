@@ -1,0 +1,62 @@
+"""From a program to a Triton function: its numbers one after the other, for blocks of whatever shape."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import linecache
+import struct
+from typing import Any
+
+import triton
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.expression import Expr, Program, in_order
+from baracuda_kernels.formula.triton_operations import NAMES, TYPES, text_of
+
+__all__ = ["formula", "inputs_of", "source_of"]
+
+
+def inputs_of(program: Program) -> tuple[int, ...]:
+    """The places of the inputs that results depend on."""
+    return tuple(sorted(int(each.value or 0) for each in in_order(program.results) if each.operation == "input"))
+
+
+@functools.cache
+def formula(program: Program) -> Any:
+    """A function of two tuples: the numbers of those inputs that are used, and the parameters, each as the 64 bits of an f64."""
+    name = f"formula_{hashlib.sha256(program.text().encode()).hexdigest()[:16]}"  # kernels are told apart by it
+    source, file = source_of(program, name), f"<{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # where Triton looks for it
+    names: dict[str, Any] = NAMES | {"__name__": __name__}
+    exec(compile(source, file, "exec"), names)
+    return triton.jit(names[name])
+
+
+def source_of(program: Program, name: str) -> str:
+    order = in_order(program.results)
+    names = {each: f"v{number}" for number, each in enumerate(order)}
+    places = {place: argument for argument, place in enumerate(inputs_of(program))}
+    lines = [f"def {name}(inputs, numbers):"]
+    for each in order:
+        if each.operation == "input":
+            text = f"inputs[{places[int(each.value or 0)]}].to({TYPES[each.element]})"
+        elif each.operation == "parameter":
+            # The interpreter makes a small number 32 bits wide.
+            text = f"numbers[{each.value}].to(tl.int64).to(tl.float64, bitcast=True)"
+        elif each.operation == "constant":
+            text = _constant(each)
+        else:
+            text = text_of(each, *(names[arg] for arg in each.args))
+        lines.append(f"    {names[each]} = {text}")
+    lines.append(f"    return ({''.join(names[result] + ', ' for result in program.results)})")
+    return "\n".join([*lines, ""])
+
+
+def _constant(here: Expr) -> str:
+    """Floats by their bits: Triton takes a Python float for an f32, and loses the sign of zero."""
+    if not here.element.is_float:
+        return f"tl.full((), {here.value}, {TYPES[here.element]})"
+    number, bits = ("d", "q") if here.element is ElementKind.F64 else ("f", "i")
+    (word,) = struct.unpack(bits, struct.pack(number, here.value))
+    return f"tl.full((), {word}, tl.int{8 * here.element.size}).to({TYPES[here.element]}, bitcast=True)  # {here.value}"

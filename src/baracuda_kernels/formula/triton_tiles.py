@@ -1,0 +1,99 @@
+"""How much of a formula's elements one program takes: plain reckoning, from the program, the extents and how operands lie."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.expression import Expr, Program, in_order
+from baracuda_kernels.gpu.call import VECTOR_BYTES
+from baracuda_kernels.gpu.tiles import power_of_two
+
+__all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "tile_for", "vector_for"]
+
+WARPS = 4
+REGISTERS = 112  # words of a thread for a formula's numbers: with some for places, half of what a thread can have
+FEW_PROGRAMS = 256  # with less, multiprocessors stay idle, and each program had better do less
+SIDE = 64  # of a tile that is turned on chip: both ways, whole lines of memory
+
+
+class Block(NamedTuple):
+    """Of neighbours: how many, and how many of them a thread reads at once."""
+
+    size: int
+    vector: int
+    warps: int
+
+
+class Tile(NamedTuple):
+    rows: int
+    cols: int
+    warps: int
+
+
+def vector_for(largest: ElementKind | None) -> int:
+    """How many neighbours a thread reads at once: 16 bytes of the largest element, and as many of all others. So none changes threads."""
+    return 1 if largest is None else VECTOR_BYTES // largest.size
+
+
+def block_for(program: Program, count: int, vector: int) -> Block:
+    """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
+    each = min(2 * vector, elements_per_thread(program))
+    while each > vector and count < FEW_PROGRAMS * 32 * WARPS * each:
+        each //= 2
+    return Block(32 * WARPS * each, min(vector, each), WARPS)
+
+
+def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
+    """Of two axes, of which results lie side by side along the columns; `turned` where operands lie along the rows."""
+    most = elements_per_thread(program)
+    vector = min(vector, most)
+    if not turned:
+        # Warps side by side, and rows one after the other in each: what all rows share is then read once, by who needs it.
+        width = _width(cols, 32 * vector, 32 * WARPS * vector)
+        warps = width // (32 * vector) or WARPS
+        height = min(power_of_two(rows), max(1, 32 * warps * min(2 * vector, most) // width))
+        return Tile(height, width, warps)
+    few = rows * cols * others < FEW_PROGRAMS * SIDE * SIDE
+    side = SIDE // 2 if few or most < 8 else SIDE
+    height, width = min(power_of_two(rows), side), min(power_of_two(cols), side)
+    if height < side:
+        width = min(power_of_two(cols), side * side // height)
+    elif width < side:
+        height = min(power_of_two(rows), side * side // width)
+    return Tile(height, width, max(1, min(16, height * width // (32 * min(most, side // 4)))))
+
+
+def _width(cols: int, least: int, most: int) -> int:
+    """The part of a row for which the fewest places are without work; an eighth of them does not matter, and less than `least` is left
+    to very short rows."""
+    width = min(power_of_two(cols), most)
+    waste: dict[int, int] = {}
+    while width >= least or not waste:
+        waste[width] = -cols % width if 8 * (-cols % width) > cols else 0
+        width //= 2
+    return min(waste, key=lambda width: waste[width])
+
+
+@functools.cache
+def elements_per_thread(program: Program) -> int:
+    """The largest power of two whose numbers have room in a thread's registers."""
+    return 1 << max(0, min(32, REGISTERS // live_words(program)).bit_length() - 1)
+
+
+def live_words(program: Program) -> int:
+    """The most words that numbers take which are still needed, at any time, if they are computed in order."""
+    order = in_order(program.results)
+    last: dict[Expr, int] = {}
+    for now, here in enumerate(order):
+        last.update((arg, now) for arg in here.args)
+    last.update((result, len(order)) for result in program.results)
+    live = {here for here in order if here.operation == "input"}  # which are read before all else
+    most = 1
+    for now, here in enumerate(order):
+        if here.operation not in ("constant", "parameter"):
+            live.add(here)
+        most = max(most, sum(-(-each.element.size // 4) for each in live))
+        live = {each for each in live if last[each] > now}
+    return most

@@ -1,0 +1,42 @@
+"""Ops on every element by itself, forward and backward."""
+
+from baracuda_kernels.ops.elementwise.descriptor import (
+    BinaryBackwardDescriptor,
+    BinaryDescriptor,
+    BinaryKind,
+    GatedActivationBackwardDescriptor,
+    GatedActivationDescriptor,
+    GatedActivationKind,
+    TernaryBackwardDescriptor,
+    TernaryDescriptor,
+    TernaryKind,
+    UnaryBackwardDescriptor,
+    UnaryDescriptor,
+    UnaryKind,
+)
+from baracuda_kernels.ops.elementwise.elementwise import (
+    BinaryArgs,
+    BinaryBackwardArgs,
+    BinaryBackwardPlan,
+    BinaryPlan,
+    GatedActivationArgs,
+    GatedActivationBackwardArgs,
+    GatedActivationBackwardPlan,
+    GatedActivationPlan,
+    TernaryArgs,
+    TernaryBackwardArgs,
+    TernaryBackwardPlan,
+    TernaryPlan,
+    UnaryArgs,
+    UnaryBackwardArgs,
+    UnaryBackwardPlan,
+    UnaryPlan,
+)
+
+__all__ = [
+    "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind", "BinaryPlan",
+    "GatedActivationArgs", "GatedActivationBackwardArgs", "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan",
+    "GatedActivationDescriptor", "GatedActivationKind", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan", "TernaryDescriptor", "TernaryKind",
+    "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor", "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind",
+    "UnaryPlan",
+]  # fmt: skip

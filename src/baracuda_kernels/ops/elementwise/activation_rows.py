@@ -1,0 +1,121 @@
+"""Activations: ops of one operand that neural networks are built of. At kinks the derivatives are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+
+from baracuda_kernels.formula.elementary import exp, expm1, hypot, log1pexp, sigmoid
+from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.hyperbolic import cosh, tanh
+from baracuda_kernels.formula.operations import absolute, fma, sqrt, where
+from baracuda_kernels.formula.pieces import two_product
+from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.scalars import LEFT, times_sigmoid
+
+__all__ = ["ROWS", "relu", "silu"]
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+
+
+def relu(x: Expr) -> Expr:
+    return where(x <= 0, 0, x)  # NaN stays
+
+
+@function(lambda d, y, x: d * (sigmoid(x) * (1 + x * sigmoid(-x))))
+def silu(x: Expr) -> Expr:
+    return times_sigmoid(x, x)
+
+
+def _tanh_softplus(x: Expr, e: Expr) -> Expr:
+    """tanh(log(1 + exp(x))) from e = exp(-|x|), without cancellation."""
+    left, right = fma(e, e, 2 * e), fma(e, 2, 1)
+    return where(x < 0, left, right) / where(x < 0, left + 2, fma(2 * e, e, right))
+
+
+def _mish_slope(x: Expr) -> Expr:
+    t = _tanh_softplus(x, exp(-absolute(x)))
+    return t + x * sigmoid(x) * ((1 - t) * (1 + t))
+
+
+@function(lambda d, y, x: d * _mish_slope(x))
+def mish(x: Expr) -> Expr:
+    """Far to the left it is x exp(x), whose second factor would be too small to have all its digits."""
+    bound, shift = LEFT[x.element]
+    far = x < -bound
+    found = x * _tanh_softplus(x, exp(where(far, x + shift, -absolute(x))))
+    return where(far, found * math.exp(-shift), found)
+
+
+@function(lambda d, y, x, beta, threshold: (where(x * beta > threshold, d, d * sigmoid(x * beta)), None, None))
+def softplus(x: Expr, beta: Expr, threshold: Expr) -> Expr:
+    """To the left it falls like exp(beta x), which would show the rounding of the product."""
+    product, lost = two_product(x, beta)
+    found = log1pexp(product)
+    return where(product > threshold, x, where((product < 0) & (found > 0), fma(found, lost, found), found) / beta)
+
+
+def _hardsigmoid(x: Expr) -> Expr:
+    return where(x <= -3, 0, where(x >= 3, 1, (x + 3) / 6))
+
+
+def _hardtanh(x: Expr, min_val: Expr, max_val: Expr) -> Expr:
+    return where(x <= min_val, min_val, where(x >= max_val, max_val, x))
+
+
+def _softshrink(x: Expr, lambd: Expr) -> Expr:
+    return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0))
+
+
+@function(lambda d, y, x: d * (tanh(x) * tanh(x)))
+def tanhshrink(x: Expr) -> Expr:
+    """x - tanh(x) is (x cosh(x) - sinh(x)) / cosh(x); where that cancels, the numerator is taken as a series of positive terms."""
+    square, series = x * x, x * 0
+    for k in range(12, 0, -1):
+        series = fma(series, square, 2 * k / math.factorial(2 * k + 1))
+    return where(absolute(x) < 1, x * square * series / cosh(x), x - tanh(x))
+
+
+@function(lambda d, y, x, b: (d * (y / hypot(x, sqrt(b))), None))
+def squareplus(x: Expr, b: Expr) -> Expr:
+    root, half = 0.5 * hypot(x, sqrt(b)), 0.5 * x  # whose sum or difference does not overflow
+    return where(x < 0, 0.25 * b / (root - half), half + root)
+
+
+@function(lambda d, y, x: d / ((1 + absolute(x)) * (1 + absolute(x))))
+def softsign(x: Expr) -> Expr:
+    return x / (1 + absolute(x))
+
+
+ALPHA, LAMBD = Parameter("alpha", 1.0), Parameter("lambd", 0.5)
+ROWS = (
+    Row("relu", relu, "x where it is positive, else 0.", NUMBERS),
+    Row("relu6", lambda x: where(x <= 0, 0, where(x >= 6, 6, x)), "x kept within 0 and 6.", domain=((-2.0, 8.0),)),
+    Row("leaky_relu", lambda x, negative_slope: where(x > 0, x, x * negative_slope), "x, times the slope where it is negative.",
+        parameters=(Parameter("negative_slope", 0.01),)),
+    Row("threshold", lambda x, threshold, value: where(x <= threshold, value, x), "x above the threshold, else the value.", NUMBERS,
+        parameters=(Parameter("threshold", 0.0), Parameter("value", 0.0))),
+    Row("hardtanh", _hardtanh, "x kept within two bounds.", parameters=(Parameter("min_val", -1.0), Parameter("max_val", 1.0))),
+    Row("hardsigmoid", _hardsigmoid, "(x + 3) / 6, kept within 0 and 1."),
+    Row("hardswish", lambda x: x * _hardsigmoid(x), "x hardsigmoid(x)."),
+    Row("hardshrink", lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0, x), "0 up to lambd, else x.", parameters=(LAMBD,)),
+    Row("softshrink", _softshrink, "x, by lambd nearer to 0, or 0.", parameters=(LAMBD,)),
+    Row("sigmoid", sigmoid, "1 / (1 + exp(-x))."),
+    Row("logsigmoid", lambda x: -log1pexp(-x), "log(sigmoid(x))."),
+    Row("silu", silu, "x sigmoid(x)."),
+    Row("gelu", gelu, "x times the normal distribution function of x; of minus infinity 0, where PyTorch has NaN."),
+    Row("gelu_tanh", gelu_tanh, "The approximation of gelu by tanh."),
+    Row("mish", mish, "x tanh(softplus(x))."),
+    Row("softplus", softplus, "log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold, as in PyTorch.",
+        parameters=(Parameter("beta", 1.0), Parameter("threshold", 20.0))),
+    Row("squareplus", squareplus, "(x + sqrt(x x + b)) / 2.", parameters=(Parameter("b", 4.0, "not negative"),)),
+    Row("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(x)), "x, where it is negative alpha (exp(x) - 1).",
+        parameters=(ALPHA,)),
+    Row("celu", lambda x, alpha: where(x > 0, x, alpha * expm1(x / alpha)), "x, where it is negative alpha (exp(x / alpha) - 1).",
+        parameters=(ALPHA,)),
+    Row("selu", lambda x: where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * expm1(x)),
+        "elu with constants that keep a variance."),
+    Row("softsign", softsign, "x / (1 + |x|)."),
+    Row("tanhshrink", tanhshrink, "x - tanh(x).", wide=True),
+)  # fmt: skip

@@ -1,0 +1,200 @@
+"""Ops of two operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.elementary import exp2, hypot, log, log1p, logaddexp, logaddexp2, pow
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.gamma import beta, betaln, igamma, igammac, zeta
+from baracuda_kernels.formula.operations import absolute, convert, eq, floor, fma, is_nan, mul_high, ne, shr_logical, where
+from baracuda_kernels.formula.trigonometry import atan2
+from baracuda_kernels.ops.elementwise.formats import next_after
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.scalars import (
+    INFINITY,
+    floor_quotient,
+    floor_remainder,
+    greatest_divisor,
+    larger,
+    least_multiple,
+    power_of_integers,
+    smaller,
+    truncated_remainder,
+    truth,
+    wide_gradient,
+    with_sign_of,
+)
+
+__all__ = ["ROWS"]
+
+BOOL, F64 = ElementKind.BOOL, ElementKind.F64
+
+
+def _plus(x: Expr, y: Expr, factor: Expr) -> Expr:
+    """x + factor y; floats are rounded once."""
+    return fma(factor, y, x) if x.element.is_float else x + factor * y
+
+
+def _add(x: Expr, y: Expr, alpha: Expr) -> Expr:
+    return x | (y & alpha) if x.element is BOOL else _plus(x, y, alpha)
+
+
+def _chosen(of_truths: Callable[[Expr, Expr], Expr], of_numbers: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Expr], Expr]:
+    return lambda x, y: (of_truths if x.element is BOOL else of_numbers)(x, y)
+
+
+def _ordered(compared: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Expr], Expr]:
+    """Truths are compared as 0 and 1."""
+    return lambda x, y: compared(*(convert(each, ElementKind.U8) if each.element is BOOL else each for each in (x, y)))
+
+
+def _shared(d: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """The gradients of the larger and of the smaller operand; of equal ones a half each, as in PyTorch."""
+    half = where(eq(x, y), 0.5 * d, d)
+    return where(x < y, 0, half), where(x > y, 0, half)
+
+
+def _shift(shifted: Callable[[Expr, Expr], Expr], beyond: Callable[[Expr], Expr]) -> Callable[[Expr, Expr], Expr]:
+    """The count of bits may be anything: from the width on, and if it is negative, as in PyTorch, all bits are gone."""
+
+    def formula(x: Expr, y: Expr) -> Expr:
+        return where((y < 0) | (y >= 8 * x.element.size), beyond(x), shifted(x, y))
+
+    return formula
+
+
+def _sign_alone(x: Expr) -> Expr:
+    return _none(x) if x.element is ElementKind.U8 else x >> (8 * x.element.size - 1)
+
+
+def _none(x: Expr) -> Expr:
+    return constant(0, x.element)
+
+
+def _pow(x: Expr, exponent: Expr) -> Expr:
+    return pow(x, exponent) if x.element.is_float else power_of_integers(x, exponent)
+
+
+def _float_power(x: Expr, y: Expr) -> Expr:
+    return pow(convert(x, F64), convert(y, F64))
+
+
+def _ldexp(x: Expr, y: Expr) -> Expr:
+    element, x, y = x.element, convert(x, F64), convert(y, F64)  # where the factors do not overflow before the product
+    half = floor(0.5 * y)
+    return convert(x * exp2(half) * exp2(where(absolute(y) < INFINITY, y - half, half)), element)
+
+
+@function(lambda d, r, x, y: (where(eq(x, 0) & (y <= 0), 0, d * log(y)), d * x / y))
+def xlogy(x: Expr, y: Expr) -> Expr:
+    return where(eq(x, 0) & ~is_nan(y), 0, x * log(y))
+
+
+@function(lambda d, r, x, y: (where(eq(x, 0) & (y <= -1), 0, d * log1p(y)), d * x / (1 + y)))
+def xlog1py(x: Expr, y: Expr) -> Expr:
+    return where(eq(x, 0) & ~is_nan(y), 0, x * log1p(y))
+
+
+def _log_ratio(x: Expr, y: Expr) -> Expr:
+    """log(x / y) of positive numbers; around 1 the logarithm is lost in the rounding of the ratio."""
+    return where((0.5 * x < y) & (0.5 * y < x), log1p((x - y) / y), log(x) - log(y))
+
+
+@function(lambda d, r, x, y: (d * (_log_ratio(x, y) + 1), -(d * x / y)))
+def rel_entr(x: Expr, y: Expr) -> Expr:
+    found = where((x > 0) & (y > 0), x * _log_ratio(x, y), where(eq(x, 0) & (y >= 0), x, INFINITY))
+    return where(is_nan(x) | is_nan(y), x + y, found)
+
+
+def _isclose(x: Expr, y: Expr, rtol: Expr, atol: Expr, equal_nan: Expr) -> Expr:
+    apart = absolute(x - y)
+    near = (apart < INFINITY) & (apart <= atol + absolute(rtol * y))
+    return eq(x, y) | near | (is_nan(x) & is_nan(y) & ne(equal_nan, 0))
+
+
+ALPHA = (Parameter("alpha", 1.0),)
+POSITIVE, BITS = ((0.1, 10.0),), (*INTEGERS, *BOOLS)
+APART = ((-20.0, 20.0), (0.5, 4.0))  # of a dividend and a divisor
+ARITHMETIC = (
+    Row("add", _add, "x + alpha y; of truths, whether one holds.", ALL, parameters=ALPHA),
+    Row("sub", lambda x, y, alpha: _plus(x, y, -alpha), "x - alpha y.", NUMBERS, parameters=ALPHA),
+    Row("rsub", lambda x, y, alpha: _plus(y, x, -alpha), "y - alpha x.", NUMBERS, parameters=ALPHA),
+    Row("mul", _chosen(lambda x, y: x & y, lambda x, y: x * y), "x y; of truths, whether both hold.", ALL),
+    Row("div", lambda x, y: x / y, "x / y, of floats alone: the quotient of integers is no integer.", domain=APART),
+    Row("floor_divide", floor_quotient,
+        "The quotient rounded down. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, differentiable=False),
+    Row("remainder", floor_remainder,
+        "What floor_divide leaves, with the sign of y. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART),
+    Row("fmod", truncated_remainder,
+        "What division towards 0 leaves, with the sign of x. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS,
+        domain=APART),
+    Row("mulhi", mul_high, "The upper half of the product of two integers.", INTEGERS, differentiable=False),
+    Row("gcd", greatest_divisor, "The greatest common divisor.", INTEGERS, domain=((-100.0, 100.0),), differentiable=False),
+    Row("lcm", least_multiple, "The least common multiple.", INTEGERS, domain=((-12.0, 12.0),), differentiable=False),
+    Row("maximum", _chosen(lambda x, y: x | y, larger), "The larger one; NaN if one of them is.", ALL, gradient=_shared),
+    Row("minimum", _chosen(lambda x, y: x & y, smaller), "The smaller one; NaN if one of them is.", ALL,
+        gradient=lambda d, x, y: _shared(d, x, y)[::-1]),
+    Row("fmax", lambda x, y: where((x >= y) | is_nan(y), x, y), "The larger one; a number rather than NaN.", NUMBERS),
+    Row("fmin", lambda x, y: where((x <= y) | is_nan(y), x, y), "The smaller one; a number rather than NaN.", NUMBERS),
+    Row("copysign", with_sign_of, "x with the sign of y."),
+    Row("heaviside", lambda x, y: where(eq(x, 0), y, where(x > 0, constant(1, x.element), 0)),
+        "0 where x is negative, 1 where it is positive, y at 0. Of NaN 0, where NumPy has NaN.", NUMBERS, differentiable=False),
+    Row("nextafter", next_after(ElementKind.F32), "The next number of the element from x towards y.", by_element=next_after,
+        gradient=lambda d, x, y: (where(eq(x, y), 0, d), _none(d))),
+    Row("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative."),
+)  # fmt: skip
+COMPARISONS = tuple(
+    Row(name, formula, says, ALL, BOOL, differentiable=False)
+    for name, formula, says in (
+        ("eq", eq, "x = y."),
+        ("ne", ne, "x and y differ, as NaN does from itself."),
+        ("gt", _ordered(lambda x, y: x > y), "x > y."),
+        ("ge", _ordered(lambda x, y: x >= y), "x >= y."),
+        ("lt", _ordered(lambda x, y: x < y), "x < y."),
+        ("le", _ordered(lambda x, y: x <= y), "x <= y."),
+        ("logical_and", lambda x, y: truth(x) & truth(y), "Neither is zero."),
+        ("logical_or", lambda x, y: truth(x) | truth(y), "One is not zero."),
+        ("logical_xor", lambda x, y: truth(x) ^ truth(y), "Exactly one is not zero."),
+    )
+)
+BITWISE = tuple(
+    Row(name, formula, says, elements, domain=((-8.0, 8.0), (0.0, 9.0)), differentiable=False)
+    for name, formula, says, elements in (
+        ("bitwise_and", lambda x, y: x & y, "The bits set in both.", BITS),
+        ("bitwise_or", lambda x, y: x | y, "The bits set in one of them.", BITS),
+        ("bitwise_xor", lambda x, y: x ^ y, "The bits set in exactly one.", BITS),
+        ("bitwise_left_shift", _shift(lambda x, y: x << y, _none),
+         "y bits to the left; 0 if all bits are gone or y is negative.", INTEGERS),
+        ("bitwise_right_shift", _shift(lambda x, y: x >> y, _sign_alone),
+         "y bits to the right, filled with the sign, which alone is left if all bits are gone or y is negative.", INTEGERS),
+        ("shift_right_logical", _shift(shr_logical, _none),
+         "y bits to the right, filled with zeros; 0 if all bits are gone or y is negative.", INTEGERS),
+    )
+)  # fmt: skip
+FUNCTIONS = (
+    Row("pow", _pow, "x to the power of y; negative powers of integers are 0, but for those of 1 and -1.", NUMBERS,
+        domain=((0.1, 6.0), (-4.0, 4.0))),
+    Row("float_power", _float_power, "x to the power of y, in f64.", NUMBERS, F64, domain=((0.1, 6.0), (-4.0, 4.0)),
+        wide=True, gradient=wide_gradient(pow)),
+    Row("atan2", atan2, "The angle of the point (y, x), from -pi to pi."),
+    Row("hypot", hypot, "sqrt(x x + y y), which overflows only if the result does."),
+    Row("ldexp", _ldexp, "x times 2 to the power of y, which is a float here and need not be an integer."),
+    Row("logaddexp", logaddexp, "log(exp(x) + exp(y)).", domain=((0.5, 8.0),), wide=True),
+    Row("logaddexp2", logaddexp2, "log2(2^x + 2^y).", domain=((0.5, 8.0),), wide=True),
+    Row("xlogy", xlogy, "x log(y), 0 where x is.", domain=((-4.0, 4.0), (0.05, 20.0))),
+    Row("xlog1py", xlog1py, "x log(1 + y), 0 where x is.", domain=((-4.0, 4.0), (-0.9, 20.0))),
+    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, infinite where one is negative.", domain=POSITIVE, wide=True),
+    Row("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
+        parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
+    Row("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,
+        differentiable=False),
+    Row("igammac", igammac, "1 - igamma(x, y), accurate where that is small.", domain=POSITIVE, differentiable=False),
+    Row("zeta", zeta, "Hurwitz' zeta function: the sum of (k + y)^-x over k from 0 on.", domain=((1.2, 8.0), (0.5, 10.0)),
+        differentiable=False),
+    Row("beta", beta, "gamma(x) gamma(y) / gamma(x + y).", domain=((0.5, 6.0),)),
+    Row("betaln", betaln, "The logarithm of |beta(x, y)|.", domain=((1.5, 10.0),)),
+)  # fmt: skip
+ROWS = (*ARITHMETIC, *COMPARISONS, *BITWISE, *FUNCTIONS)

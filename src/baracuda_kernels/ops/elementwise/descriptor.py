@@ -1,0 +1,131 @@
+"""What is to be computed: one op of the tables on every element, or its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
+
+__all__ = [
+    "BinaryBackwardDescriptor",
+    "BinaryDescriptor",
+    "BinaryKind",
+    "ElementwiseDescriptor",
+    "GatedActivationBackwardDescriptor",
+    "GatedActivationDescriptor",
+    "GatedActivationKind",
+    "TernaryBackwardDescriptor",
+    "TernaryDescriptor",
+    "TernaryKind",
+    "UnaryBackwardDescriptor",
+    "UnaryDescriptor",
+    "UnaryKind",
+]
+
+UnaryKind = Enum("UnaryKind", {name.upper(): name for name in UNARY}, module=__name__)  # type: ignore[misc]
+BinaryKind = Enum("BinaryKind", {name.upper(): name for name in BINARY}, module=__name__)  # type: ignore[misc]
+TernaryKind = Enum("TernaryKind", {name.upper(): name for name in TERNARY}, module=__name__)  # type: ignore[misc]
+
+GatedActivationKind = Enum("GatedActivationKind", {name.upper(): name for name in GATED}, module=__name__)  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class ElementwiseDescriptor(Descriptor):
+    """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own."""
+
+    TABLE: ClassVar[dict[str, Row]]
+    KINDS: ClassVar[Any]  # the enum of the table's names
+    OPERANDS: ClassVar[tuple[str, ...]]
+    IS_BACKWARD: ClassVar[bool] = False
+
+    kind: Enum
+    shape: Shape
+    element: ElementKind
+    parameters: Numbers = ()
+
+    def check(self) -> Iterator[Reason]:
+        yield from extents_not_negative(shape=self.shape)
+        names = [parameter.name for parameter in self.row.parameters]
+        if self.parameters and len(self.parameters) != len(names):
+            wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
+
+    @property
+    def row(self) -> Row:
+        return self.TABLE[self.kind.value]
+
+    @property
+    def numbers(self) -> Numbers:
+        """The parameters, those of the op where none were given."""
+        return self.parameters or tuple(parameter.default for parameter in self.row.parameters)
+
+    @property
+    def result_element(self) -> ElementKind:
+        return self.element if self.row.result is None else self.row.result
+
+
+@dataclass(frozen=True)
+class UnaryDescriptor(ElementwiseDescriptor):
+    """An op of one operand."""
+
+    TABLE, KINDS, OPERANDS = UNARY, UnaryKind, ("input",)
+    kind: UnaryKind  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True)
+class UnaryBackwardDescriptor(UnaryDescriptor):
+    """The gradient of an op of one operand, from that of its result."""
+
+    IS_BACKWARD = True
+
+
+@dataclass(frozen=True)
+class BinaryDescriptor(ElementwiseDescriptor):
+    """An op of two operands."""
+
+    TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
+    kind: BinaryKind  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True)
+class BinaryBackwardDescriptor(BinaryDescriptor):
+    """Both gradients of an op of two operands, from that of its result."""
+
+    IS_BACKWARD = True
+
+
+@dataclass(frozen=True)
+class TernaryDescriptor(ElementwiseDescriptor):
+    """An op of three operands."""
+
+    TABLE, KINDS, OPERANDS = TERNARY, TernaryKind, ("input", "second", "third")
+    kind: TernaryKind  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True)
+class TernaryBackwardDescriptor(TernaryDescriptor):
+    """All gradients of an op of three operands, from that of its result."""
+
+    IS_BACKWARD = True
+
+
+@dataclass(frozen=True)
+class GatedActivationDescriptor(ElementwiseDescriptor):
+    """Numbers and what they are gated by, in two tensors, or two halves of one."""
+
+    TABLE, KINDS, OPERANDS = GATED, GatedActivationKind, ("input", "gate")
+    kind: GatedActivationKind  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True)
+class GatedActivationBackwardDescriptor(GatedActivationDescriptor):
+    """Both gradients of a gated activation, from that of its result."""
+
+    IS_BACKWARD = True

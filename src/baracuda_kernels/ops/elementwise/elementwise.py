@@ -1,0 +1,198 @@
+"""Ops on every element by itself, from the tables' formulas, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from baracuda_kernels.core.args import Args, read, write
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import FLOATS
+from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.ops.elementwise import reference
+from baracuda_kernels.ops.elementwise.cases import ElementwiseCases
+from baracuda_kernels.ops.elementwise.descriptor import (
+    BinaryBackwardDescriptor,
+    BinaryDescriptor,
+    ElementwiseDescriptor,
+    GatedActivationBackwardDescriptor,
+    GatedActivationDescriptor,
+    TernaryBackwardDescriptor,
+    TernaryDescriptor,
+    UnaryBackwardDescriptor,
+    UnaryDescriptor,
+)
+from baracuda_kernels.ops.elementwise.program import computed_in
+from baracuda_kernels.ops.elementwise.rows import ALL, Row
+from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
+
+__all__ = [
+    "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardPlan", "BinaryPlan", "GatedActivationArgs", "GatedActivationBackwardArgs",
+    "GatedActivationBackwardPlan", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardPlan",
+    "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardPlan", "UnaryPlan",
+]  # fmt: skip
+
+
+def each_by_itself(descriptor: ElementwiseDescriptor) -> PrecisionGuarantee:
+    """Every result depends on its own operands alone, by the same operations wherever it lies."""
+    computing = computed_in(descriptor.row, descriptor.element)
+    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
+    return PrecisionGuarantee(precision, computing, True, True, True)
+
+
+def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ElementwiseDescriptor)
+    elements = descriptor.row.elements
+    if descriptor.element not in elements:
+        wanted = " or ".join(map(str, elements))
+        yield Reason(ReasonCode.LIMIT, "element", descriptor.element, f"{wanted}, for {descriptor.kind.value}")
+
+
+def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ElementwiseDescriptor)
+    if not descriptor.row.differentiable:
+        yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "an op that has a gradient")
+
+
+def _kernels(name: str, table: dict[str, Row], backward: bool = False) -> tuple[Kernel, ...]:
+    """With the limits that make a difference for the rows of the table."""
+    rows = table.values()
+    elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
+    limits: list[Limit] = [rank_at_most("shape", 8)]
+    limits += [element_makes_sense] if any(set(elements) - set(row.elements) for row in rows) else []
+    limits += [is_differentiable] if backward and not all(row.differentiable for row in rows) else []
+    entries = ((BackendKind.NUMBA, "numba:elementwise"), (BackendKind.TRITON, "triton:elementwise"))
+    return tuple(
+        Kernel(f"{backend.value}.{name}", backend, entry, each_by_itself, elements, tuple(limits)) for backend, entry in entries
+    )
+
+
+class UnaryArgs(Args):
+    input: TensorRef = read("shape", "the operand", broadcasts=True)
+    result: TensorMut = write("shape", "the result", element="result_element", may_be=("input",))
+
+
+class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
+    """An op of one operand, on every element."""
+
+    category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.forward)
+    cases = ElementwiseCases(UnaryDescriptor)
+    kernels = _kernels("unary", UNARY)
+
+
+class UnaryBackwardArgs(Args):
+    d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
+    input: TensorRef = read("shape", "the operand", broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the operand", may_be=("d_result", "input"))
+
+
+class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
+    """The gradient of an op of one operand."""
+
+    category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.backward)
+    cases = ElementwiseCases(UnaryBackwardDescriptor)
+    kernels = _kernels("unary_backward", UNARY, backward=True)
+
+
+class BinaryArgs(Args):
+    input: TensorRef = read("shape", "the first operand", broadcasts=True)
+    other: TensorRef = read("shape", "the second operand", broadcasts=True)
+    result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "other"))
+
+
+class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
+    """An op of two operands, on every pair of elements."""
+
+    category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.forward)
+    cases = ElementwiseCases(BinaryDescriptor)
+    kernels = _kernels("binary", BINARY)
+
+
+class BinaryBackwardArgs(Args):
+    d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
+    input: TensorRef = read("shape", "the first operand", broadcasts=True)
+    other: TensorRef = read("shape", "the second operand", broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the first operand", may_be=("d_result", "input", "other"))
+    d_other: TensorMut = write("shape", "the gradient of the second operand", may_be=("d_result", "input", "other"))
+
+
+class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
+    """Both gradients of an op of two operands."""
+
+    category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.backward)
+    cases = ElementwiseCases(BinaryBackwardDescriptor)
+    kernels = _kernels("binary_backward", BINARY, backward=True)
+
+
+class TernaryArgs(Args):
+    input: TensorRef = read("shape", "the first operand", broadcasts=True)
+    second: TensorRef = read("shape", "the second operand", broadcasts=True)
+    third: TensorRef = read("shape", "the third operand", broadcasts=True)
+    result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "second", "third"))
+
+
+class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
+    """An op of three operands, on every three elements."""
+
+    category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.forward)
+    cases = ElementwiseCases(TernaryDescriptor)
+    kernels = _kernels("ternary", TERNARY)
+
+
+class TernaryBackwardArgs(Args):
+    d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
+    input: TensorRef = read("shape", "the first operand", broadcasts=True)
+    second: TensorRef = read("shape", "the second operand", broadcasts=True)
+    third: TensorRef = read("shape", "the third operand", broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the first operand", may_be=("d_result", "input", "second", "third"))
+    d_second: TensorMut = write("shape", "the gradient of the second operand", may_be=("d_result", "input", "second", "third"))
+    d_third: TensorMut = write("shape", "the gradient of the third operand", may_be=("d_result", "input", "second", "third"))
+
+
+class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
+    """All gradients of an op of three operands."""
+
+    category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
+    reference = staticmethod(reference.backward)
+    cases = ElementwiseCases(TernaryBackwardDescriptor)
+    kernels = _kernels("ternary_backward", TERNARY, backward=True)
+
+
+class GatedActivationArgs(Args):
+    input: TensorRef = read("shape", "the first half of what is gated", broadcasts=True)
+    gate: TensorRef = read("shape", "the second half", broadcasts=True)
+    result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "gate"))
+
+
+class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
+    """A gated activation, on every pair of elements."""
+
+    category, op = OpCategory.GATED_ACTIVATION, "kind"
+    reference = staticmethod(reference.forward)
+    cases = ElementwiseCases(GatedActivationDescriptor)
+    kernels = _kernels("gated_activation", GATED)
+
+
+class GatedActivationBackwardArgs(Args):
+    d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
+    input: TensorRef = read("shape", "the first half of what is gated", broadcasts=True)
+    gate: TensorRef = read("shape", "the second half", broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the first half", may_be=("d_result", "input", "gate"))
+    d_gate: TensorMut = write("shape", "the gradient of the second half", may_be=("d_result", "input", "gate"))
+
+
+class GatedActivationBackwardPlan(Plan[GatedActivationBackwardDescriptor, GatedActivationBackwardArgs]):
+    """Both gradients of a gated activation."""
+
+    category, op = OpCategory.GATED_ACTIVATION, "kind"
+    reference = staticmethod(reference.backward)
+    cases = ElementwiseCases(GatedActivationBackwardDescriptor)
+    kernels = _kernels("gated_activation_backward", GATED, backward=True)

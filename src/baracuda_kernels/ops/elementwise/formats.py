@@ -1,0 +1,85 @@
+"""Formulas that depend on which numbers an element has. They are made for the element in memory, as halves are computed in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
+from baracuda_kernels.ops.elementwise.scalars import INFINITY, bits_of, is_negative, smaller
+
+__all__ = ["nan_to_num", "next_after", "reduce_precision"]
+
+Formula = Callable[..., Expr]
+
+
+class Format(NamedTuple):
+    exponent_bits: int
+    fraction_bits: int
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def largest(self) -> float:
+        return (2.0 - 2.0**-self.fraction_bits) * 2.0**self.bias
+
+
+FORMATS = {
+    ElementKind.F16: Format(5, 10),
+    ElementKind.BF16: Format(8, 7),
+    ElementKind.F32: Format(8, 23),
+    ElementKind.F64: Format(11, 52),
+}
+
+
+def nan_to_num(element: ElementKind) -> Formula:
+    def formula(x: Expr, nan: Expr, posinf: Expr, neginf: Expr) -> Expr:
+        if not x.element.is_float:
+            return x
+        largest = FORMATS[element].largest
+        above, below = where(is_nan(posinf), largest, posinf), where(is_nan(neginf), -largest, neginf)
+        return where(is_nan(x), nan, where(eq(x, INFINITY), above, where(eq(x, -INFINITY), below, x)))
+
+    return formula
+
+
+def reduce_precision(element: ElementKind) -> Formula:
+    """The fraction is rounded to nearest even, then a number without such an exponent becomes infinite, or zero."""
+
+    def formula(x: Expr, exponent_bits: Expr, mantissa_bits: Expr) -> Expr:
+        register, bits = FORMATS[x.element], bits_of(absolute(x))
+        one = constant(1, bits.element)
+        exponents, kept = (convert(each, bits.element) for each in (exponent_bits, mantissa_bits))
+        dropped = where(kept < register.fraction_bits, register.fraction_bits - where(kept < 0, 0, kept), 0)
+        unit = one << dropped
+        is_odd = shr_logical(bits, dropped) & one
+        rounded = (bits + (unit >> 1) - one + is_odd) & -unit
+        bits = where(eq(dropped, 0), bits, rounded)
+        reach = (one << where(exponents < 1, 0, exponents - 1)) - one
+        exponent, infinite = bits >> register.fraction_bits, constant(INFINITY, x.element)
+        found = bitcast(bits, x.element)
+        bounded = where(exponent > reach + register.bias, infinite, where(exponent <= register.bias - reach, 0, found))
+        found = where(exponents < FORMATS[element].exponent_bits, bounded, found)
+        return where(is_nan(x), x, where(is_negative(x), -found, found))
+
+    return formula
+
+
+def next_after(element: ElementKind) -> Formula:
+    """A step of one unit in the bits. Times 2^-112 an f16 lies among the numbers of f32 just as in its own format, only finer."""
+    scale = 2.0**-112 if element is ElementKind.F16 else 1.0
+
+    def formula(x: Expr, y: Expr) -> Expr:
+        step = 1 << (FORMATS[x.element].fraction_bits - FORMATS[element].fraction_bits)
+        bits = bits_of(smaller(absolute(x), constant(2.0**16, x.element)) * scale if element is ElementKind.F16 else absolute(x))
+        outwards = eq(x, 0) | eq(x < y, x > 0)
+        found = bitcast(where(outwards, bits + step, bits - step), x.element)
+        found = found * (1.0 / scale) if scale != 1.0 else found
+        towards_minus = where(eq(x, 0), is_negative(y), is_negative(x))
+        return where(is_nan(x) | is_nan(y), x + y, where(eq(x, y), y, where(towards_minus, -found, found)))
+
+    return formula

@@ -1,0 +1,52 @@
+"""What a row of the tables says of an op: its formula, once, and whatever cannot be derived from that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from baracuda_kernels.core.element import FLOATS, ElementKind
+
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Parameter", "Row"]
+
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
+BOOLS = (ElementKind.BOOL,)
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, *BOOLS)
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A scalar that is given with the op and not in a tensor."""
+
+    name: str
+    default: float
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op on elements.
+
+    `formula` takes an expression for each operand, then one for each parameter, and gives the result. Halves are computed in f32,
+    and so is f32, unless it would not keep to 4 units in the last place: then the op is `wide`, and f32 is computed in f64.
+    """
+
+    name: str  # the inventory's
+    formula: Callable[..., Any]
+    says: str  # one line for the docs
+    elements: tuple[ElementKind, ...] = FLOATS
+    result: ElementKind | None = None  # by default that of the operands
+    parameters: tuple[Parameter, ...] = ()
+    domain: tuple[Interval, ...] = ((-4.0, 4.0),)  # from which tests draw each operand; the last one is that of all others too
+    wide: bool = False
+    gradient: Callable[..., Any] | None = None  # instead of the derived one: of the result's gradient, operands and parameters
+    differentiable: bool = True
+    aliases: tuple[str, ...] = ()  # other names of the inventory that it serves
+    by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
+
+    def formula_for(self, element: ElementKind) -> Callable[..., Any]:
+        """The formula for operands of that element."""
+        return self.formula if self.by_element is None else self.by_element(element)

@@ -1,0 +1,52 @@
+"""Ops of three operands."""
+
+from __future__ import annotations
+
+from baracuda_kernels.formula.derive import gradients
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.gamma import betainc
+from baracuda_kernels.formula.operations import absolute, fma, where
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.scalars import NAN, larger, smaller
+
+__all__ = ["ROWS"]
+
+
+def _clamp_gradient(d: Expr, x: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
+    """As in PyTorch: the bounds belong to x, and where they are crossed only the upper one counts."""
+    return (
+        where((x >= low) & (x <= high), d, 0),
+        where((x < low) & (low < high), d, 0),
+        where((x > high) | (low > high), d, 0),
+    )
+
+
+@function(lambda d, y, x, end, weight: (d * (1 - weight), d * weight, d * (end - x)))
+def lerp(x: Expr, end: Expr, weight: Expr) -> Expr:
+    """From the nearer end, so that both are met exactly."""
+    return where(absolute(weight) < 0.5, fma(weight, end - x, x), fma(weight - 1, end - x, end))
+
+
+def _affine(x: Expr, scale: Expr, shift: Expr) -> Expr:
+    return fma(x, scale, shift) if x.element.is_float else x * scale + shift
+
+
+def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
+    """Of x alone: for a and b there is no formula, and NaN says so."""
+    return constant(NAN, d.element), constant(NAN, d.element), gradients(betainc(a, b, x), [x], d)[0]
+
+
+VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
+ROWS = (
+    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, of crossed ones the upper.",
+        NUMBERS, gradient=_clamp_gradient),
+    Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True),
+    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "x + value a b.", NUMBERS, parameters=VALUE, domain=POSITIVE,
+        wide=True),
+    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "x + value a / b.", parameters=VALUE, domain=POSITIVE, wide=True),
+    Row("fma", fma, "a b + c, rounded once."),
+    Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS),
+    Row("betainc", betainc, "The regularized incomplete beta function; the gradients of a and b are NaN.",
+        domain=((0.5, 5.0), (0.5, 5.0), (0.05, 0.95)), gradient=_betainc_gradient),
+)  # fmt: skip

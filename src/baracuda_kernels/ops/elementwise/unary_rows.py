@@ -1,0 +1,165 @@
+"""Ops of one operand, but for activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
+from baracuda_kernels.formula.elementary import cbrt, exp, exp2, expm1, log, log1p, log2, log10, pow, rsqrt
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
+from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from baracuda_kernels.formula.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from baracuda_kernels.formula.operations import absolute, ceil, clz, eq, floor, is_nan, popcount, rint, sqrt, trunc, where
+from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
+from baracuda_kernels.ops.elementwise.formats import nan_to_num, reduce_precision
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, is_negative, power_of_integers, truth, wide_gradient
+
+__all__ = ["ROWS"]
+
+BOOL, F32 = ElementKind.BOOL, ElementKind.F32
+
+
+def _sign(x: Expr) -> Expr:
+    if x.element is BOOL:
+        return x
+    zero = constant(0, x.element)
+    return where(x > 0, 1, zero if x.element is ElementKind.U8 else where(x < 0, -1, where(is_nan(x), x, zero)))
+
+
+def _of_floats(rounding: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    """Integers are round as they are."""
+    return lambda x: rounding(x) if x.element.is_float else x
+
+
+def _test(of_float: Callable[[Expr], Expr], otherwise: bool = False) -> Callable[[Expr], Expr]:
+    """A property that only floats can have, or lack."""
+    return lambda x: of_float(x) if x.element.is_float else constant(otherwise, BOOL)
+
+
+@function(lambda d, y, x: d / expm1(x))
+def log1mexp(x: Expr) -> Expr:
+    return where(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
+
+
+def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
+    return where((x < eps) | (x > 1 - eps), 0, where((x < 0) | (x > 1), NAN, d / (x * (1 - x)))), None
+
+
+@function(_logit_gradient)
+def logit(x: Expr, eps: Expr) -> Expr:
+    z = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))  # as it is if eps is NaN
+    # Around 1/2 the logarithm of the ratio is lost in the rounding of the ratio.
+    return where(absolute(z - 0.5) < 0.25, log1p((z + z - 1) / (1 - z)), log(z / (1 - z)))
+
+
+@function(lambda d, y, x: d * (-1 - log(x)))
+def entr(x: Expr) -> Expr:
+    return where(eq(x, 0), 0, where(x < 0, -INFINITY, -x * log(x)))
+
+
+def _integer_pow(x: Expr, exponent: Expr) -> Expr:
+    return pow(x, exponent) if x.element.is_float else power_of_integers(x, exponent)
+
+
+POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
+ARITHMETIC = (
+    Row("neg", lambda x: -x, "The number with the other sign.", NUMBERS),
+    Row("positive", lambda x: x, "The number itself.", ALL, aliases=("conj", "real")),
+    Row("imag", lambda x: constant(0, x.element), "The imaginary part, of real numbers 0, where PyTorch raises.", NUMBERS),
+    Row("angle", lambda x: where(x < 0, math.pi, where(is_nan(x), x, 0)),
+        "pi where x is negative, else 0, and of -0.0 0 as in PyTorch, where NumPy has pi."),
+    Row("abs", absolute, "The number without its sign; the least integer stays as it is.", NUMBERS),
+    Row("sign", _sign, "1, 0 or -1; of NaN NaN, as NumPy and JAX, where PyTorch has 0.", ALL, aliases=("sgn",)),
+    Row("reciprocal", lambda x: 1 / x, "1 / x.", domain=((0.1, 10.0),)),
+    Row("square", lambda x: x * x, "x x; integers wrap around.", NUMBERS),
+    Row("sqrt", sqrt, "The square root, rounded correctly.", domain=POSITIVE),
+    Row("rsqrt", rsqrt, "1 / sqrt(x).", domain=POSITIVE),
+    Row("cbrt", cbrt, "The cube root.", domain=LARGE),
+    Row("integer_pow", _integer_pow, "To an integer power; negative powers of integers are 0, but for those of 1 and -1.", NUMBERS,
+        parameters=(Parameter("exponent", 2, "an integer"),)),
+    Row("deg2rad", lambda x: x * (math.pi / 180), "From degrees to radians.", domain=((-360.0, 360.0),)),
+    Row("rad2deg", lambda x: x * (180 / math.pi), "From radians to degrees."),
+    Row("floor", _of_floats(floor), "The next integer below.", NUMBERS),
+    Row("ceil", _of_floats(ceil), "The next integer above.", NUMBERS),
+    Row("round", _of_floats(rint), "The nearest integer, of two the even one.", NUMBERS),
+    Row("trunc", _of_floats(trunc), "The next integer towards zero.", NUMBERS),
+    Row("frac", lambda x: x - trunc(x), "What `trunc` leaves, with the sign of x."),
+    Row("nan_to_num", nan_to_num(F32), "Finite numbers instead of NaN and infinities.", NUMBERS, by_element=nan_to_num,
+        parameters=(Parameter("nan", 0.0), Parameter("posinf", NAN, "NaN: the largest number of the element"),
+                    Parameter("neginf", NAN, "NaN: the lowest number of the element"))),
+    Row("reduce_precision", reduce_precision(F32), "Rounded to a shorter exponent and fraction; too small numbers become 0.",
+        parameters=(Parameter("exponent_bits", 8, "at least 1"), Parameter("mantissa_bits", 7)), domain=LARGE,
+        by_element=reduce_precision, gradient=lambda d, x, *bits: reduce_precision(d.element)(d, *bits)),
+)  # fmt: skip
+PROPERTIES = tuple(
+    Row(name, formula, says, elements, BOOL, differentiable=False)
+    for name, formula, says, elements in (
+        ("isnan", _test(is_nan), "Whether it is NaN.", ALL),
+        ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", ALL),
+        ("isfinite", _test(lambda x: absolute(x) < INFINITY, True), "Whether it is neither infinite nor NaN.", ALL),
+        ("isneginf", _test(lambda x: eq(x, -INFINITY)), "Whether it is minus infinity.", ALL),
+        ("isposinf", _test(lambda x: eq(x, INFINITY)), "Whether it is plus infinity.", ALL),
+        ("isreal", lambda x: constant(True, BOOL), "Whether it has no imaginary part: of real numbers, yes.", ALL),
+        ("iscomplex", lambda x: constant(False, BOOL), "Whether it has an imaginary part: of real numbers, no.", ALL),
+        ("signbit", is_negative, "Whether the sign is minus, of -0.0 and NaN too.", NUMBERS),
+        ("logical_not", lambda x: ~truth(x), "Whether it is zero.", ALL),
+    )
+)
+BITWISE = tuple(
+    Row(name, formula, says, elements, differentiable=False)
+    for name, formula, says, elements in (
+        ("bitwise_not", lambda x: ~x, "Every bit the other way round.", (*INTEGERS, *BOOLS)),
+        ("population_count", popcount, "How many bits are set, of a negative number in two's complement.", INTEGERS),
+        ("clz", clz, "How many bits are zero before the first that is set.", INTEGERS),
+    )
+)
+FUNCTIONS = (
+    Row("exp", exp, "e to the power of x.", domain=LARGE),
+    Row("exp2", exp2, "2 to the power of x.", domain=LARGE),
+    Row("expm1", expm1, "exp(x) - 1, accurate around 0."),
+    Row("log", log, "The natural logarithm.", domain=POSITIVE),
+    Row("log2", log2, "The logarithm to base 2.", domain=POSITIVE),
+    Row("log10", log10, "The logarithm to base 10.", domain=POSITIVE),
+    Row("log1p", log1p, "log(1 + x), accurate around 0.", domain=((-0.9, 20.0),)),
+    Row("log1mexp", log1mexp, "log(1 - exp(-x)).", domain=((0.05, 10.0),)),
+    Row("logit", logit, "log(x / (1 - x)).", parameters=(Parameter("eps", NAN, "x is kept within [eps, 1 - eps]; NaN: as it is"),),
+        domain=((0.02, 0.98),)),
+    Row("entr", entr, "-x log(x): 0 at 0, minus infinity below.", domain=((0.02, 4.0),)),
+    Row("sin", sin, "The sine.", domain=LARGE),
+    Row("cos", cos, "The cosine.", domain=LARGE),
+    Row("tan", tan, "The tangent.", domain=((-1.4, 1.4),)),
+    Row("asin", asin, "The angle of that sine.", domain=((-0.99, 0.99),)),
+    Row("acos", acos, "The angle of that cosine.", domain=((-0.99, 0.99),)),
+    Row("atan", atan, "The angle of that tangent."),
+    Row("sinh", sinh, "The hyperbolic sine."),
+    Row("cosh", cosh, "The hyperbolic cosine."),
+    Row("tanh", tanh, "The hyperbolic tangent."),
+    Row("asinh", asinh, "The inverse of sinh.", domain=LARGE),
+    Row("acosh", acosh, "The inverse of cosh.", domain=((1.05, 20.0),)),
+    Row("atanh", atanh, "The inverse of tanh.", domain=((-0.95, 0.95),)),
+    Row("sinc", sinc, "sin(pi x) / (pi x), 1 at 0.", domain=((-0.9, 0.9),)),
+)  # fmt: skip
+SPECIAL = (
+    Row("erf", erf, "The error function."),
+    Row("erfc", erfc, "1 - erf(x), accurate where that is small."),
+    Row("erfcx", erfcx, "exp(x x) erfc(x).", gradient=wide_gradient(erfcx)),
+    Row("erfinv", erfinv, "The inverse of erf.", domain=((-0.98, 0.98),)),
+    Row("ndtr", ndtr, "The normal distribution function."),
+    Row("ndtri", ndtri, "The inverse of ndtr.", domain=((0.01, 0.45),)),
+    Row("log_ndtr", log_ndtr, "The logarithm of ndtr.", gradient=wide_gradient(log_ndtr)),
+    Row("lgamma", lgamma, "The logarithm of |gamma(x)|.", domain=((2.5, 30.0),)),
+    Row("gamma", gamma, "The gamma function.", domain=((0.1, 8.0),)),
+    Row("digamma", digamma, "The derivative of log(gamma(x)).", domain=((2.0, 30.0),)),
+    Row("polygamma", lambda x, n: polygamma(n, x), "The n-th derivative of digamma.", domain=((0.5, 10.0),),
+        parameters=(Parameter("n", 1, "an integer, 0 or more"),)),
+    Row("i0", i0, "The modified Bessel function of order 0."),
+    Row("i0e", i0e, "exp(-|x|) i0(x).", domain=LARGE, gradient=wide_gradient(i0e)),
+    Row("i1", i1, "The modified Bessel function of order 1."),
+    Row("i1e", i1e, "exp(-|x|) i1(x).", domain=LARGE, gradient=wide_gradient(i1e)),
+)  # fmt: skip
+ROWS = (*ARITHMETIC, *PROPERTIES, *BITWISE, *FUNCTIONS, *SPECIAL)

@@ -1,0 +1,129 @@
+"""What is to be computed: many elements made one, along any axes, and the gradient of that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.ops.reduction.rows import TABLE, ReduceRow
+
+__all__ = ["ReduceBackwardDescriptor", "ReduceDescriptor", "ReduceKind", "ReduceToDescriptor", "ReduceToKind", "mask_of"]
+
+ReduceKind = Enum("ReduceKind", {name.upper(): name for name in TABLE}, module=__name__)  # type: ignore[misc]
+
+
+def mask_of(axes: Iterable[int]) -> int:
+    return sum(1 << axis for axis in axes)
+
+
+class ReduceToKind(Enum):
+    SUM = "sum"
+
+
+@dataclass(frozen=True)
+class ReduceDescriptor(Descriptor):
+    """A reduction of a tensor of `shape` along the axes whose bits are set in `axes_mask`. Without `parameters` it has its own."""
+
+    kind: ReduceKind  # type: ignore[valid-type]
+    shape: Shape
+    axes_mask: int  # bit d set: axis d is reduced
+    element: ElementKind
+    keepdim: bool = False  # whether reduced axes stay, with an extent of 1
+    parameters: Numbers = ()
+
+    def check(self) -> Iterator[Reason]:
+        yield from extents_not_negative(shape=self.shape)
+        rank = len(self.shape)
+        if not 0 <= self.axes_mask < 1 << rank:
+            wanted = f"bits of the axes of a rank-{rank} shape, at most {(1 << rank) - 1:#b}"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "axes_mask", f"{self.axes_mask:#b}", wanted)
+            return
+        row = TABLE[self.kind.value]
+        names = [parameter.name for parameter in row.parameters]
+        if self.parameters and len(self.parameters) != len(names):
+            wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
+        elif any(math.isnan(number) for number in self.parameters):
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", self.parameters, "numbers that are not NaN")
+        elif self.row.needs_elements and 0 in (self.shape[axis] for axis in self.axes):
+            wanted = f"extents of at least 1 along the reduced axes {self.axes}: there is no {self.kind.value} of nothing"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "shape", self.shape, wanted)
+
+    @property
+    def numbers(self) -> Numbers:
+        """The parameters, those of the reduction where none were given."""
+        return self.parameters or tuple(parameter.default for parameter in TABLE[self.kind.value].parameters)
+
+    @property
+    def row(self) -> ReduceRow:
+        """The formulas for these parameters."""
+        row = TABLE[self.kind.value]
+        return row if row.chosen is None else row.chosen(*self.numbers)
+
+    @property
+    def formula_numbers(self) -> Numbers:
+        """Those of the parameters that the formulas take; others have decided about them."""
+        return self.numbers if self.row.parameters else ()
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(axis for axis in range(len(self.shape)) if self.axes_mask >> axis & 1)
+
+    @property
+    def count(self) -> int:
+        """How many elements become one."""
+        return math.prod(self.shape[axis] for axis in self.axes)
+
+    @property
+    def result_shape(self) -> Shape:
+        kept = [(axis, 1 if axis in self.axes else extent) for axis, extent in enumerate(self.shape)]
+        return tuple(extent for axis, extent in kept if self.keepdim or axis not in self.axes)
+
+    @property
+    def result_element(self) -> ElementKind:
+        return self.row.result(self.element)
+
+
+@dataclass(frozen=True)
+class ReduceBackwardDescriptor(ReduceDescriptor):
+    """The gradient of a reduction, from that of its result."""
+
+
+@dataclass(frozen=True)
+class ReduceToDescriptor(Descriptor):
+    """The sum of a tensor of `shape` to a smaller `target_shape` that broadcasts to it: what broadcasting is in the other direction."""
+
+    shape: Shape
+    target_shape: Shape
+    element: ElementKind
+    kind: ReduceToKind = ReduceToKind.SUM
+
+    def check(self) -> Iterator[Reason]:
+        yield from extents_not_negative(shape=self.shape, target_shape=self.target_shape)
+        missing = len(self.shape) - len(self.target_shape)
+        pairs = zip(self.shape[max(missing, 0) :], self.target_shape, strict=False)
+        if missing < 0 or any(target not in (1, extent) for extent, target in pairs):
+            yield Reason(ReasonCode.INCONSISTENT, "target_shape", self.target_shape, f"a shape that broadcasts to {self.shape}")
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Those along which is summed."""
+        missing = len(self.shape) - len(self.target_shape)
+        return tuple(
+            axis
+            for axis, extent in enumerate(self.shape)
+            if axis < missing or (extent != 1 and self.target_shape[axis - missing] == 1)
+        )
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape[axis] for axis in self.axes)
+
+    @property
+    def result_element(self) -> ElementKind:
+        return self.element

@@ -1,0 +1,168 @@
+"""The formulas that reductions are made of: contributions of elements, how two of them become one, and the last step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.elementary import exp
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
+
+__all__ = [
+    "added",
+    "added_pairs",
+    "as_it_is",
+    "best_and_times",
+    "best_present",
+    "distances_and_squares",
+    "divided_by_count",
+    "exponentials",
+    "extremes",
+    "highest",
+    "is_less",
+    "is_more",
+    "itself",
+    "larger",
+    "lowest",
+    "number_of_best",
+    "shared",
+    "sign",
+    "smaller",
+    "square_root",
+    "two_zeros",
+    "variance",
+    "without_nan",
+    "zero",
+]
+
+U8, BOOL = ElementKind.U8, ElementKind.BOOL
+State = tuple[Expr, ...]
+
+
+def lowest(element: ElementKind) -> float:
+    if element.is_float:
+        return -math.inf
+    return 0 if element in (U8, BOOL) else -(1 << (8 * element.size - 1))
+
+
+def highest(element: ElementKind) -> float:
+    if element.is_float:
+        return math.inf
+    return 255 if element is U8 else 1 if element is BOOL else (1 << (8 * element.size - 1)) - 1
+
+
+def _or_nan(is_better: Expr, b: Expr) -> Expr:
+    return is_better | is_nan(b) if b.element.is_float else is_better
+
+
+def larger(a: Expr, b: Expr) -> Expr:
+    """NaN if one of them is."""
+    return where(_or_nan(b > a, b), b, a)
+
+
+def smaller(a: Expr, b: Expr) -> Expr:
+    return where(_or_nan(b < a, b), b, a)
+
+
+def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
+    """The best element and its number; of equals the first one, of NaN too."""
+
+    def combine(a: Expr, at: Expr, b: Expr, number: Expr) -> State:
+        takes, ties = best(b, a), eq(a, b)
+        if a.element.is_float:
+            takes, ties = takes | (is_nan(b) & ~is_nan(a)), ties | (is_nan(a) & is_nan(b))
+        takes = takes | (ties & (number < at))
+        return where(takes, b, a), where(takes, number, at)
+
+    return combine
+
+
+def added(a: Expr, b: Expr) -> Expr:
+    return a + b
+
+
+def added_pairs(a: Expr, c: Expr, b: Expr, d: Expr) -> State:
+    return a + b, c + d
+
+
+def itself(x: Expr, place: Expr, first: Expr) -> Expr:
+    return x
+
+
+def as_it_is(total: Expr, count: Expr, *parameters: Expr) -> Expr:
+    return total
+
+
+def divided_by_count(total: Expr, count: Expr) -> Expr:
+    return total / convert(count, total.element)
+
+
+def square_root(total: Expr, count: Expr) -> Expr:
+    return sqrt(total)
+
+
+def zero(element: ElementKind) -> tuple[float, ...]:
+    return (0,)
+
+
+def two_zeros(element: ElementKind) -> tuple[float, ...]:
+    return (0, 0)
+
+
+def without_nan(x: Expr) -> Expr:
+    return where(is_nan(x), 0, x)
+
+
+def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
+    """From sums of distances from the first element. Since that one is among them, no more than a factor of `count` can cancel."""
+    rest = squares - total * total / count
+    free = count - correction
+    return where(rest < 0, 0, rest) / where(free < 0, 0, free)
+
+
+def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
+    return x - first, (x - first) * (x - first)
+
+
+def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:
+    """Sums of exp(x - top): those below the higher top are scaled to it."""
+    is_higher = _or_nan(other > top, other)
+    scale = exp(where(eq(top, other), 0, -absolute(top - other)))
+    return where(is_higher, other, top), where(is_higher, total * scale + more, total + more * scale)
+
+
+def extremes(low: Expr, high: Expr, lower: Expr, higher: Expr) -> State:
+    return smaller(low, lower), larger(high, higher)
+
+
+def best_present(is_better: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Expr], Expr]:
+    """NaN counts as nothing, and so does the start."""
+    return lambda a, b: where(is_better(b, a) | is_nan(a), b, a)
+
+
+def best_and_times(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
+    """The best element and how often it is there."""
+
+    def combine(a: Expr, times: Expr, b: Expr, more: Expr) -> State:
+        takes = best(b, a) | is_nan(a)
+        return where(takes, b, a), where(eq(a, b), times + more, where(takes, more, times))
+
+    return combine
+
+
+def is_more(a: Expr, b: Expr) -> Expr:
+    return a > b
+
+
+def is_less(a: Expr, b: Expr) -> Expr:
+    return a < b
+
+
+def sign(x: Expr) -> Expr:
+    return where(x > 0, 1.0, where(x < 0, constant(-1, x.element), x))
+
+
+def shared(d: Expr, is_one: Expr, ties: Expr) -> Expr:
+    return where(is_one, d / ties, 0)

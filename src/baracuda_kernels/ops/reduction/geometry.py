@@ -1,0 +1,57 @@
+"""How the axes of a result belong to those of the input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.formula.reduction import Reduction
+from baracuda_kernels.ops.reduction.program import helpers_of, reduction_of, sum_of
+
+__all__ = ["backward_bytes", "broadcast_stride", "kept_stride", "reduce_bytes", "reduce_to_bytes", "target_stride"]
+
+
+def kept_stride(problem: Any, stride: Sequence[int]) -> list[int]:
+    """Of a result's strides those of the axes that are kept."""
+    if not problem.keepdim:
+        return list(stride)
+    return [step for axis, step in enumerate(stride) if axis not in problem.axes]
+
+
+def broadcast_stride(problem: Any, stride: Sequence[int], is_kept: bool = False) -> tuple[int, ...]:
+    """A result's strides along the axes of the input: 0 where it is the same for all elements."""
+    kept = iter(stride if is_kept else kept_stride(problem, stride))
+    return tuple(0 if axis in problem.axes else next(kept) for axis in range(len(problem.shape)))
+
+
+def target_stride(problem: Any, stride: Sequence[int]) -> list[int]:
+    """Of the strides of a sum to a smaller shape those of the axes that are kept."""
+    missing = len(problem.shape) - len(problem.target_shape)
+    return [stride[axis - missing] for axis in range(len(problem.shape)) if axis not in problem.axes]
+
+
+# --- workspaces, by what a backend's reductions need -------------------------------------------------------------------------------
+
+Bytes = Callable[[Reduction, Shape, Collection[int]], int]
+
+
+def reduce_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
+    return lambda problem: bytes_of(reduction_of(problem), problem.shape, problem.axes)
+
+
+def reduce_to_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
+    return lambda problem: bytes_of(sum_of(problem.element), problem.shape, problem.axes)
+
+
+def backward_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
+    """Of a gradient: the results of its helpers, and what these need themselves."""
+
+    def needed(problem: Any) -> int:
+        helpers = helpers_of(problem)
+        results = math.prod(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
+        most = max((bytes_of(helper, problem.shape, problem.axes) for helper in helpers), default=0)
+        return 8 * results * len(helpers) + most
+
+    return needed

@@ -1,0 +1,88 @@
+"""From a row of the table to what a kernel computes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from baracuda_kernels.core.descriptor import Numbers
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.derive import expanded
+from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, parameter_of, register
+from baracuda_kernels.formula.operations import convert
+from baracuda_kernels.formula.reduction import ELEMENT, FIRST, PLACE, Reduction
+from baracuda_kernels.ops.reduction.rows import HELPERS, TABLE, ReduceRow
+
+__all__ = ["gradient_program", "helpers_of", "reduction_of", "sum_of"]
+
+F64, I64 = ElementKind.F64, ElementKind.I64
+
+
+def reduction_of(problem: Any) -> Reduction:
+    return _reduction(problem.kind.value, problem.numbers, problem.element)
+
+
+def sum_of(element: ElementKind) -> Reduction:
+    """The sum, integers and truths as they are."""
+    return _made(TABLE["sum"], element, element)
+
+
+def helpers_of(problem: Any) -> tuple[Reduction, ...]:
+    """What a gradient needs to know of the input."""
+    return tuple(_made(HELPERS[name], problem.element, F64) for name in problem.row.helpers)
+
+
+@functools.lru_cache(maxsize=1024)
+def _reduction(kind: str, numbers: Numbers, element: ElementKind) -> Reduction:
+    row = TABLE[kind]
+    row = row if row.chosen is None else row.chosen(*numbers)
+    return _made(row, element, row.result(element))
+
+
+def _parameters(row: ReduceRow, computing: ElementKind) -> tuple[Expr, list[Expr]]:
+    """How many elements there are, and the row's own."""
+    every = [parameter_of(place) for place in range(1 + len(row.parameters))]
+    if computing.is_float:
+        every = [convert(each, computing) for each in every]
+    return every[0], every[1:]
+
+
+def _tuple(found: Any) -> tuple[Expr, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _made(row: ReduceRow, element: ElementKind, result: ElementKind) -> Reduction:
+    computing = row.computed(element)
+    count, parameters = _parameters(row, computing)
+    given = 1 + len(parameters)
+    x, first = (convert(input_of(place, element), computing) for place in (ELEMENT, FIRST))
+    terms = _tuple(row.term(x, input_of(PLACE, I64), first, *parameters))
+    state = tuple(term.element for term in terms)
+    starts = [constant(number, kind) for number, kind in zip(row.start(computing), state, strict=True)]
+    both = [input_of(place, kind) for place, kind in enumerate(state * 2)]
+    combined = _tuple(row.combine(*both))
+    finished = convert(row.finish(*both[: len(state)], count, *parameters), register(result))
+    return Reduction(
+        Program((), state, tuple(starts), given),
+        Program((element, I64, element), state, expanded(terms), given),
+        Program(state * 2, state, expanded(combined), given),
+        Program(state, (result,), expanded((finished,)), given),
+    )
+
+
+def gradient_program(problem: Any) -> Program:
+    """The gradient of one element: inputs are the result's gradient, the element, the result and the helpers."""
+    return _gradient(problem.kind.value, problem.numbers, problem.element)
+
+
+@functools.lru_cache(maxsize=1024)
+def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
+    row = TABLE[kind]
+    row = row if row.chosen is None else row.chosen(*numbers)
+    assert row.gradient is not None
+    computing = row.computed(element)
+    count, parameters = _parameters(row, computing)
+    elements = (element,) * 3 + (F64,) * len(row.helpers)
+    given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
+    result = convert(row.gradient(*given, count, *parameters), register(element))
+    return Program(elements, (element,), expanded((result,)), 1 + len(parameters))

@@ -1,0 +1,110 @@
+"""Many elements made one: sums, extremes, moments and norms along any axes, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from baracuda_kernels.core.args import Args, read, write
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.formula import llvm_reduction_launch, triton_reduction_tiles
+from baracuda_kernels.ops.elementwise.rows import ALL
+from baracuda_kernels.ops.reduction import reference
+from baracuda_kernels.ops.reduction.cases import ReduceBackwardCases, ReduceCases, ReduceToCases
+from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceToDescriptor
+from baracuda_kernels.ops.reduction.geometry import backward_bytes, reduce_bytes, reduce_to_bytes
+from baracuda_kernels.ops.reduction.rows import TABLE
+
+__all__ = [
+    "ReduceArgs", "ReduceBackwardArgs", "ReduceBackwardPlan", "ReducePlan", "ReduceToArgs", "ReduceToPlan",
+]  # fmt: skip
+
+
+def in_fixed_order(descriptor: ReduceDescriptor | ReduceToDescriptor) -> PrecisionGuarantee:
+    """How many elements become one is all that the order depends on."""
+    row = descriptor.row if isinstance(descriptor, ReduceDescriptor) else TABLE["sum"]
+    computing: ElementKind = row.computed(descriptor.element)
+    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
+    return PrecisionGuarantee(precision, computing, True, True, True)
+
+
+def fixed_by_shape(descriptor: ReduceDescriptor | ReduceToDescriptor) -> PrecisionGuarantee:
+    """How a sum is shared out among programs depends on how many sums there are."""
+    return replace(in_fixed_order(descriptor), batch_invariant=False)
+
+
+def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ReduceDescriptor)
+    if descriptor.element not in descriptor.row.elements:
+        wanted = " or ".join(map(str, descriptor.row.elements))
+        yield Reason(ReasonCode.LIMIT, "element", descriptor.element, f"{wanted}, for {descriptor.kind.value}")
+
+
+def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ReduceDescriptor)
+    if descriptor.row.gradient is None:
+        yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that has a gradient here")
+
+
+RANK = rank_at_most("shape", 8)
+ON_CPU, ON_CUDA = llvm_reduction_launch.workspace_bytes, triton_reduction_tiles.workspace_bytes
+
+
+def _kernels(
+    name: str, elements: tuple[ElementKind, ...], limits: tuple[Limit, ...], bytes_of: Callable[..., Callable[[Any], int]]
+) -> tuple[Kernel, ...]:
+    return (
+        Kernel(f"numba.{name}", BackendKind.NUMBA, f"numba:{name}", in_fixed_order, elements, limits, bytes_of(ON_CPU)),
+        Kernel(f"triton.{name}", BackendKind.TRITON, f"triton:{name}", fixed_by_shape, elements, limits, bytes_of(ON_CUDA)),
+    )
+
+
+class ReduceArgs(Args):
+    input: TensorRef = read("shape", "the elements")
+    result: TensorMut = write("result_shape", "what they become", element="result_element")
+
+
+class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
+    """A reduction along any axes."""
+
+    category, op = OpCategory.REDUCTION, "kind"
+    reference = staticmethod(reference.reduce)
+    cases = ReduceCases(ReduceDescriptor)
+    kernels = _kernels("reduce", ALL, (RANK, element_makes_sense), reduce_bytes)
+
+
+class ReduceBackwardArgs(Args):
+    d_result: TensorRef = read("result_shape", "the gradient of the result")
+    input: TensorRef = read("shape", "the elements")
+    result: TensorRef = read("result_shape", "what they became")
+    d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
+
+
+class ReduceBackwardPlan(Plan[ReduceBackwardDescriptor, ReduceBackwardArgs]):
+    """The gradient of a reduction."""
+
+    category, op = OpCategory.REDUCTION, "kind"
+    reference = staticmethod(reference.reduce_backward)
+    cases = ReduceBackwardCases()
+    kernels = _kernels("reduce_backward", FLOATS, (RANK, is_differentiable), backward_bytes)
+
+
+class ReduceToArgs(Args):
+    input: TensorRef = read("shape", "the elements")
+    result: TensorMut = write("target_shape", "their sums", element="result_element")
+
+
+class ReduceToPlan(Plan[ReduceToDescriptor, ReduceToArgs]):
+    """The sum to a smaller shape that broadcasts to that of the input."""
+
+    category, op = OpCategory.REDUCTION, "kind"
+    reference = staticmethod(reference.reduce_to)
+    cases = ReduceToCases(ReduceToDescriptor)
+    kernels = _kernels("reduce_to", FLOATS, (RANK,), reduce_to_bytes)

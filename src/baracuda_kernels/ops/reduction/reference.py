@@ -1,0 +1,144 @@
+"""The reductions in NumPy float64, sharing nothing with any kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceToDescriptor
+
+__all__ = ["reduce", "reduce_backward", "reduce_to"]
+
+
+def _lines(descriptor: ReduceDescriptor, x: Any) -> Any:
+    """The elements that become one, in order, along the last axis."""
+    kept = [axis for axis in range(x.ndim) if axis not in descriptor.axes]
+    return x.transpose(*kept, *descriptor.axes).reshape(*(x.shape[axis] for axis in kept), descriptor.count)
+
+
+def _norm(x: Any, power: float) -> Any:
+    import numpy
+
+    size = numpy.abs(x)
+    if math.isinf(power):
+        return size.max(-1) if power > 0 else size.min(-1)
+    if power == 0:
+        return (size != 0).sum(-1).astype(numpy.float64)
+    return (size**power).sum(-1) ** (1.0 / power)
+
+
+def _centred(x: Any) -> Any:
+    return x - x.sum(-1, keepdims=True) / max(x.shape[-1], 1)
+
+
+def _variance(x: Any, correction: float) -> Any:
+    import numpy
+
+    return (_centred(x) ** 2).sum(-1) / numpy.float64(max(x.shape[-1] - correction, 0.0))
+
+
+def _logsumexp(x: Any) -> Any:
+    import numpy
+
+    top = x.max(-1, keepdims=True, initial=-math.inf)
+    base = numpy.where(numpy.isfinite(top), top, 0.0)
+    return numpy.log(numpy.exp(x - base).sum(-1)) + base[..., 0]
+
+
+def _of_present(function: Callable[..., Any], start: float) -> Callable[[Any], Any]:
+    import numpy
+
+    def compute(x: Any) -> Any:
+        absent = numpy.isnan(x)
+        return numpy.where(absent.all(-1), math.nan, function(numpy.where(absent, start, x), axis=-1))
+
+    return compute
+
+
+def _reduced(kind: str, x: Any, numbers: tuple[float, ...]) -> Any:
+    import numpy
+
+    present = ~numpy.isnan(x)
+    formulas: dict[str, Callable[[Any], Any]] = {
+        "sum": lambda x: x.sum(-1), "mean": lambda x: x.sum(-1) / numpy.float64(x.shape[-1]), "prod": lambda x: x.prod(-1),
+        "amax": lambda x: x.max(-1), "amin": lambda x: x.min(-1), "argmax": lambda x: x.argmax(-1), "argmin": lambda x: x.argmin(-1),
+        "any": lambda x: (x != 0).any(-1), "all": lambda x: (x != 0).all(-1), "count_nonzero": lambda x: (x != 0).sum(-1),
+        "var": lambda x: _variance(x, *numbers), "std": lambda x: numpy.sqrt(_variance(x, *numbers)), "logsumexp": _logsumexp,
+        "l1_norm": lambda x: _norm(x, 1.0), "l2_norm": lambda x: _norm(x, 2.0), "linf_norm": lambda x: _norm(x, math.inf),
+        "vector_norm": lambda x: _norm(x, *numbers), "nansum": lambda x: numpy.where(present, x, 0.0).sum(-1),
+        "nanmean": lambda x: numpy.where(present, x, 0.0).sum(-1) / present.sum(-1).astype(numpy.float64),
+        "nanmax": _of_present(numpy.max, -math.inf), "nanmin": _of_present(numpy.min, math.inf),
+        "ptp": lambda x: x.max(-1) - x.min(-1),
+    }  # fmt: skip
+    with numpy.errstate(all="ignore"):
+        return formulas[kind](x)
+
+
+def reduce(descriptor: ReduceDescriptor, input: Any) -> Any:
+    import numpy
+
+    result = _reduced(descriptor.kind.value, _lines(descriptor, input), descriptor.numbers)
+    return numpy.asarray(result).reshape(descriptor.result_shape)
+
+
+def reduce_to(descriptor: ReduceToDescriptor, input: Any) -> Any:
+    return input.sum(descriptor.axes, keepdims=True).reshape(descriptor.target_shape)
+
+
+def _product_of_others(x: Any) -> Any:
+    """Of every element, without a division."""
+    import numpy
+
+    before, after = numpy.ones_like(x), numpy.ones_like(x)
+    before[..., 1:] = numpy.cumprod(x, -1)[..., :-1]
+    after[..., :-1] = numpy.cumprod(x[..., ::-1], -1)[..., ::-1][..., 1:]
+    return before * after
+
+
+def _shared(is_one: Any) -> Any:
+    """Equally among those that it is."""
+    return is_one / is_one.sum(-1, keepdims=True).clip(1)
+
+
+def _slope_of_norm(x: Any, y: Any, power: float) -> Any:
+    import numpy
+
+    if math.isinf(power):
+        return numpy.sign(x) * _shared(numpy.abs(x) == y)
+    if power == 0:
+        return x * 0.0
+    slope = numpy.sign(x) * (numpy.abs(x) / y) ** (power - 1.0)
+    return numpy.where((y == 0) | ((x == 0) & (power < 1)), 0.0, slope)
+
+
+def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
+    import numpy
+
+    count, centred = numpy.float64(x.shape[-1]), _centred(x)
+    formulas: dict[str, Callable[[], Any]] = {
+        "sum": lambda: numpy.ones_like(x), "mean": lambda: numpy.ones_like(x) / count, "prod": lambda: _product_of_others(x),
+        "amax": lambda: _shared(x == y), "amin": lambda: _shared(x == y), "nanmax": lambda: _shared(x == y),
+        "nanmin": lambda: _shared(x == y), "var": lambda: 2.0 * centred / (count - numbers[0]),
+        "std": lambda: numpy.where(y == 0, 0.0, centred / (y * (count - numbers[0]))), "logsumexp": lambda: numpy.exp(x - y),
+        "l1_norm": lambda: _slope_of_norm(x, y, 1.0), "l2_norm": lambda: _slope_of_norm(x, y, 2.0),
+        "linf_norm": lambda: _slope_of_norm(x, y, math.inf), "vector_norm": lambda: _slope_of_norm(x, y, *numbers),
+        "nansum": lambda: 1.0 - numpy.isnan(x), "nanmean": lambda: _shared(~numpy.isnan(x)),
+    }  # fmt: skip
+    with numpy.errstate(all="ignore"):
+        return formulas[kind]()
+
+
+def reduce_backward(descriptor: ReduceBackwardDescriptor, d_result: Any, input: Any, result: Any) -> Any:
+    import numpy
+
+    axes, shape = descriptor.axes, descriptor.shape
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    lines = _lines(descriptor, input)
+    upstream, result = (each.reshape(*(shape[axis] for axis in kept), 1) for each in (d_result, result))
+    if not lines.size:
+        return numpy.zeros(shape)
+    with numpy.errstate(all="ignore"):
+        gradient = upstream * _slopes(descriptor.kind.value, lines, result, descriptor.numbers)
+    order = numpy.argsort([*kept, *axes])
+    return gradient.reshape([shape[axis] for axis in (*kept, *axes)]).transpose(order)

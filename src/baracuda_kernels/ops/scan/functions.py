@@ -1,0 +1,126 @@
+"""Scans as functions, with PyTorch's names and arguments; `reverse` scans from the last element on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.view import View
+from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
+from baracuda_kernels.ops.scan.scan import ScanBackwardPlan, ScanPlan
+
+__all__ = [
+    "cummax", "cummax_backward", "cummin", "cummin_backward", "cumprod", "cumprod_backward", "cumsum", "cumsum_backward",
+    "logcumsumexp", "logcumsumexp_backward", "nancumprod", "nancumprod_backward", "nancumsum", "nancumsum_backward",
+]  # fmt: skip
+
+
+class _OfKind(Function):
+    """Of the plan's operands it has those that its kind has."""
+
+    def __init__(self, describe: Callable[..., ScanDescriptor], plan: Any, kind: ScanKind, gradient: str | None) -> None:
+        sample = plan.descriptor_type(kind, (1,), 0, ElementKind.F32)
+        had = tuple(replace(each, present_rule=True) for each in plan.args_type.OPERANDS if each.presence(sample))
+        of_kind: Any = SimpleNamespace(__name__=plan.__name__, args_type=SimpleNamespace(OPERANDS=had))
+        super().__init__(describe, of_kind, gradient)
+        self.plan = plan
+
+
+def _scan(kind: ScanKind) -> Callable[[Callable[..., ScanDescriptor]], Function]:
+    return lambda describe: _OfKind(describe, ScanPlan, kind, f"{kind.value}_backward")
+
+
+def _gradient(kind: ScanKind) -> Callable[[Callable[..., ScanDescriptor]], Function]:
+    return lambda describe: _OfKind(describe, ScanBackwardPlan, kind, None)
+
+
+def _back(kind: ScanKind, d_result: View, dim: int, reverse: bool) -> ScanBackwardDescriptor:
+    return ScanBackwardDescriptor(kind, d_result.shape, d_result.axis(dim, "dim"), d_result.element, reverse)
+
+
+@_scan(ScanKind.CUMSUM)
+def cumsum(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The sum of all elements up to each; that of integers is i64."""
+    return ScanDescriptor(ScanKind.CUMSUM, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.CUMSUM)
+def cumsum_backward(d_result: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of cumsum."""
+    return _back(ScanKind.CUMSUM, d_result, dim, reverse)
+
+
+@_scan(ScanKind.NANCUMSUM)
+def nancumsum(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The sum of all elements up to each, with NaN as 0."""
+    return ScanDescriptor(ScanKind.NANCUMSUM, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.NANCUMSUM)
+def nancumsum_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of nancumsum; NaN has none."""
+    return _back(ScanKind.NANCUMSUM, d_result, dim, reverse)
+
+
+@_scan(ScanKind.CUMPROD)
+def cumprod(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The product of all elements up to each; that of integers is i64."""
+    return ScanDescriptor(ScanKind.CUMPROD, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.CUMPROD)
+def cumprod_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of cumprod, also by zeros."""
+    return _back(ScanKind.CUMPROD, d_result, dim, reverse)
+
+
+@_scan(ScanKind.NANCUMPROD)
+def nancumprod(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The product of all elements up to each, with NaN as 1."""
+    return ScanDescriptor(ScanKind.NANCUMPROD, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.NANCUMPROD)
+def nancumprod_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of nancumprod; NaN has none."""
+    return _back(ScanKind.NANCUMPROD, d_result, dim, reverse)
+
+
+@_scan(ScanKind.CUMMAX)
+def cummax(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The largest of all elements up to each, and where it is: the last of equals that was met. NaN is larger than all others."""
+    return ScanDescriptor(ScanKind.CUMMAX, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.CUMMAX)
+def cummax_backward(d_result: View, indices: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of cummax, from its indices."""
+    return _back(ScanKind.CUMMAX, d_result, dim, reverse)
+
+
+@_scan(ScanKind.CUMMIN)
+def cummin(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The smallest of all elements up to each, and where it is: the last of equals that was met. NaN is smaller than all others."""
+    return ScanDescriptor(ScanKind.CUMMIN, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.CUMMIN)
+def cummin_backward(d_result: View, indices: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of cummin, from its indices."""
+    return _back(ScanKind.CUMMIN, d_result, dim, reverse)
+
+
+@_scan(ScanKind.LOGCUMSUMEXP)
+def logcumsumexp(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+    """The logarithm of the sum of the exponentials of all elements up to each."""
+    return ScanDescriptor(ScanKind.LOGCUMSUMEXP, input.shape, input.axis(dim, "dim"), input.element, reverse)
+
+
+@_gradient(ScanKind.LOGCUMSUMEXP)
+def logcumsumexp_backward(d_result: View, input: View, result: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
+    """The gradient of logcumsumexp, from its result."""
+    return _back(ScanKind.LOGCUMSUMEXP, d_result, dim, reverse)

@@ -1,0 +1,23 @@
+"""What scans are timed beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled
+from baracuda_kernels.ops.scan.descriptor import ABOUT_NAN, ScanDescriptor
+
+
+def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    if descriptor.kind in ABOUT_NAN or descriptor.reverse:
+        return  # which PyTorch has not
+    x, axis, function = operands["input"], descriptor.axis, getattr(torch, descriptor.kind.value)
+    given = tuple(operands[name] for name in ("result", "indices") if operands.get(name) is not None)
+    out = given if len(given) > 1 else given[0]
+    yield ALLOCATING, lambda: function(x, axis)
+    yield GIVEN, lambda: function(x, axis, out=out)
+    if len(given) == 1:
+        yield COMPILED, compiled(lambda x: function(x, axis), out, x)

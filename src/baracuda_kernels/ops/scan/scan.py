@@ -1,0 +1,79 @@
+"""Scans: running sums, products, extrema and logarithms of sums of powers along one axis, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from baracuda_kernels.core.args import Args, read, write
+from baracuda_kernels.core.descriptor import Descriptor
+from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.kernel import Kernel, rank_at_most
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.ops.scan import reference
+from baracuda_kernels.ops.scan.cases import ScanBackwardCases, ScanCases
+from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.geometry import checkpoint_bytes, split_bytes
+from baracuda_kernels.ops.scan.rows import ALL, FORWARD, computed_in
+
+__all__ = ["ScanArgs", "ScanBackwardArgs", "ScanBackwardPlan", "ScanPlan"]
+
+
+def fixed_order(descriptor: ScanDescriptor) -> PrecisionGuarantee:
+    """States are joined in an order that the length of a line decides."""
+    computing = computed_in(descriptor)
+    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
+    return PrecisionGuarantee(precision, computing, True, True, True)
+
+
+def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ScanDescriptor)
+    elements = FORWARD[descriptor.kind].elements
+    if descriptor.element not in elements:
+        wanted = " or ".join(map(str, elements))
+        yield Reason(ReasonCode.LIMIT, "element", descriptor.element, f"{wanted}, for {descriptor.kind.value}")
+
+
+LIMITS = (rank_at_most("shape", 8),)
+
+
+class ScanArgs(Args):
+    input: TensorRef = read("shape", "the elements")
+    result: TensorMut = write("shape", "what they come to, up to each", element="result_element", may_be=("input",))
+    indices: TensorMut = write("shape", "where each extremum is along the axis", element=ElementKind.I64, present="has_indices")
+
+
+class ScanPlan(Plan[ScanDescriptor, ScanArgs]):
+    """A running sum, product, extremum or logarithm of a sum of powers along one axis."""
+
+    category, op = OpCategory.SCAN, "kind"
+    reference = staticmethod(reference.scan)
+    cases = ScanCases(ScanDescriptor)
+    kernels = (
+        Kernel("numba.scan", BackendKind.NUMBA, "numba:scan", fixed_order, ALL, (*LIMITS, element_makes_sense), split_bytes),
+    )
+
+
+class ScanBackwardArgs(Args):
+    d_result: TensorRef = read("shape", "the gradient of the result")
+    input: TensorRef = read("shape", "the elements", present="reads_input")
+    result: TensorRef = read("shape", "the saved result", present="reads_result")
+    indices: TensorRef = read("shape", "the saved indices", element=ElementKind.I64, present="reads_indices")
+    d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("d_result",))
+
+
+def backward_bytes(descriptor: ScanBackwardDescriptor) -> int:
+    return split_bytes(descriptor) + checkpoint_bytes(descriptor)
+
+
+class ScanBackwardPlan(Plan[ScanBackwardDescriptor, ScanBackwardArgs]):
+    """The gradient of a scan."""
+
+    category, op = OpCategory.SCAN, "kind"
+    reference = staticmethod(reference.scan_backward)
+    cases = ScanBackwardCases()
+    kernels = (
+        Kernel("numba.scan_backward", BackendKind.NUMBA, "numba:scan_backward", fixed_order, FLOATS, LIMITS, backward_bytes),
+    )

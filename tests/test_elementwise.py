@@ -1,0 +1,137 @@
+"""The ops on elements through their plans: every row in every element against the reference, and every half against the exact result."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+import baracuda_kernels as bk
+from baracuda_kernels.check.accuracy import every_half, many_floats, results_of, worst
+from baracuda_kernels.check.trial import random_inputs, run_trial
+from baracuda_kernels.core.element import ElementKind as E
+from baracuda_kernels.ops.elementwise.reference import value
+from baracuda_kernels.ops.elementwise.tables import UNARY
+
+from conftest import DEVICE, STREAM
+
+PLANS = (
+    bk.UnaryPlan, bk.BinaryPlan, bk.TernaryPlan, bk.GatedActivationPlan, bk.UnaryBackwardPlan, bk.BinaryBackwardPlan,
+    bk.TernaryBackwardPlan, bk.GatedActivationBackwardPlan,
+)  # fmt: skip
+KINDS = [
+    pytest.param(plan, kind, id=f"{plan.__name__}-{kind.value}")
+    for plan in PLANS
+    for kind in plan.descriptor_type.KINDS
+    if plan.descriptor_type.TABLE[kind.value].differentiable or not plan.descriptor_type.IS_BACKWARD
+]
+FLOAT_ROWS = [row for row in UNARY.values() if E.F16 in row.elements and row.result is None]
+
+
+@pytest.mark.parametrize(("plan", "kind"), KINDS)
+def test_every_op_in_every_element(plan: Any, kind: Any, rng: numpy.random.Generator) -> None:
+    row = plan.descriptor_type.TABLE[kind.value]
+    for element in row.elements:
+        if plan.descriptor_type.IS_BACKWARD and not element.is_float:
+            continue
+        descriptor = plan.descriptor_type(kind, (37, 5), element)
+        chosen = plan.select(STREAM, descriptor)
+        run_trial(chosen, random_inputs(plan, descriptor, rng), may_cancel=True)
+
+
+@pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("element", [E.F16, E.BF16])
+def test_every_half(row: Any, element: E) -> None:
+    """Within one unit in the last place of the correctly rounded result, for all 65,536 operands."""
+    values = every_half(element)
+    numbers = tuple(parameter.default for parameter in row.parameters)
+    exact = value(row.name, element, [values], numbers)
+    result = results_of(bk.UnaryPlan, bk.UnaryDescriptor(bk.UnaryKind(row.name), values.shape, element), values)
+    found = worst(result, exact, values, element)
+    assert found.misplaced == 0 and found.ulp <= 1.5, found  # half a unit for the rounding that even the nearest half has
+
+
+@pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda row: row.name)
+def test_many_floats(row: Any) -> None:
+    values = many_floats(40_000)
+    numbers = tuple(parameter.default for parameter in row.parameters)
+    exact = value(row.name, E.F32, [values], numbers)
+    result = results_of(bk.UnaryPlan, bk.UnaryDescriptor(bk.UnaryKind(row.name), values.shape, E.F32), values)
+    found = worst(result, exact, values, E.F32)
+    assert found.misplaced == 0 and found.ulp <= 4.0, found
+
+
+# --- functions -------------------------------------------------------------------------------------------------------------------
+
+
+def test_functions_broadcast() -> None:
+    a, b = numpy.arange(12, dtype=numpy.float32).reshape(3, 4), numpy.float32([[1], [10], [100]])
+    numpy.testing.assert_array_equal(bk.add(a, b), a + b)
+    numpy.testing.assert_array_equal(bk.mul(b[:, 0, None, None], a), b[:, 0, None, None] * a)
+    out = numpy.empty((3, 4), numpy.float32)
+    assert bk.maximum(a, b, out=out) is out and (out == numpy.maximum(a, b)).all()
+
+
+def test_shapes_that_do_not_fit() -> None:
+    with pytest.raises(bk.InvalidProblem, match=r"other.*\(5,\)"):
+        bk.add(numpy.zeros((3, 4), numpy.float32), numpy.zeros(5, numpy.float32))
+
+
+def test_elements_that_do_not_fit() -> None:
+    with pytest.raises(bk.Error, match="other"):
+        bk.add(numpy.zeros(3, numpy.float32), numpy.zeros(3, numpy.float64))
+    with pytest.raises(bk.Unsupported, match="bitwise_and"):
+        bk.bitwise_and(numpy.zeros(3, numpy.float32), numpy.zeros(3, numpy.float32))
+
+
+def test_parameters() -> None:
+    x = numpy.float32([-2, 3])
+    numpy.testing.assert_array_equal(bk.leaky_relu(x, negative_slope=0.5), numpy.float32([-1, 3]))
+    numpy.testing.assert_array_equal(bk.leaky_relu(x, 0.25), numpy.float32([-0.5, 3]))
+    with pytest.raises(bk.InvalidProblem, match="parameters"):
+        bk.UnaryDescriptor(bk.UnaryKind.LEAKY_RELU, (2,), E.F32, (1.0, 2.0))
+
+
+def test_gradients_of_broadcast_operands() -> None:
+    import baracuda_kernels.torch as bt
+
+    a, b = torch.randn(3, 4, dtype=torch.float64, requires_grad=True), torch.randn(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: bt.mul(a, b), (a, b))
+    assert torch.autograd.gradcheck(lambda a: bt.tanh(a), (a,))
+
+
+# --- fused formulas --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fused_formula_is_one_kernel() -> None:
+    gated = bk.fuse(lambda x, y: bk.gelu(x) * y + 1)
+    x, y = torch.randn(64, 33), torch.randn(33)
+    torch.testing.assert_close(gated(x, y), torch.nn.functional.gelu(x) * y + 1)
+    assert gated.select(x, y).kernel.name in ("numba.fused", "triton.fused")
+    half = gated(x.bfloat16(), y.bfloat16())
+    assert half.dtype is torch.bfloat16 and half.shape == (64, 33)
+
+
+def test_its_gradients() -> None:
+    from baracuda_kernels.torch.operators import entry
+
+    gated = bk.fuse(lambda x, y: bk.tanh(x) * y + x / (y * y + 2))
+    x, y = (torch.randn(5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(entry(gated.name), (x, y))
+
+
+def test_what_cannot_be_fused() -> None:
+    with pytest.raises(bk.InvalidProblem, match="1 to 6"):
+        bk.fuse(lambda: 1.0)
+    with pytest.raises(TypeError, match="no branches"):
+        bk.fuse(lambda x: x if x > 0 else -x)
+    with pytest.raises(bk.InvalidProblem, match="formula"):
+        bk.FusedDescriptor("nonsense", (3,), E.F32)
+    doubled = bk.fuse(lambda x: x + x)
+    with pytest.raises(bk.InvalidProblem, match="f32 or f64"):
+        doubled(numpy.arange(3))
+    assert math.isclose(float(doubled(numpy.float32([1.5]))[0]), 3.0)
+    assert DEVICE is not None

@@ -1,0 +1,247 @@
+"""Scans: what they mean, beside PyTorch; how errors grow; bits that no number of threads changes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+import baracuda_kernels as bk
+from baracuda_kernels.check.trial import launched, random_inputs
+from baracuda_kernels.core.element import FLOATS
+from baracuda_kernels.core.registry import plans
+from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan
+from baracuda_kernels.ops.scan import functions as F
+
+INF, NAN = float("inf"), float("nan")
+STREAM = bk.Stream.cpu()
+LINES = (((5, 33), 1), ((33, 19), 0), ((3, 20, 5), 1))
+SINGLE = ("cumsum", "cumprod", "logcumsumexp")
+
+
+def ours(name: str, x: torch.Tensor, dim: int, reverse: bool = False) -> Any:
+    return getattr(F, name)(x, dim, reverse)
+
+
+def theirs(name: str, x: torch.Tensor, dim: int, reverse: bool = False) -> Any:
+    """PyTorch's; in reverse the same between two flips, indices counted from the other end."""
+    if not reverse:
+        return getattr(torch, name)(x, dim)
+    found = getattr(torch, name)(x.flip(dim), dim)
+    if isinstance(found, torch.Tensor):
+        return found.flip(dim)
+    return found[0].flip(dim), x.shape[dim] - 1 - found[1].flip(dim)
+
+
+def same(mine: Any, other: Any) -> None:
+    """Values within a few roundings, integers and places exactly."""
+    if isinstance(mine, tuple):
+        for each, wanted in zip(mine, other, strict=True):
+            same(each, wanted)
+        return
+    torch.testing.assert_close(mine, other, equal_nan=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), LINES)
+@pytest.mark.parametrize("name", [*SINGLE, "cummax", "cummin"])
+def test_as_pytorch(name: str, shape: tuple[int, ...], dim: int, reverse: bool) -> None:
+    torch.manual_seed(0)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        x = torch.randn(shape, dtype=torch.float64).to(dtype)
+        same(ours(name, x, dim, reverse), theirs(name, x, dim, reverse))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool])
+def test_integers_as_pytorch(name: str, dtype: torch.dtype, reverse: bool) -> None:
+    """Sums and products are i64 and wrap around; equal elements give the last place."""
+    torch.manual_seed(1)
+    x = torch.randint(0, 2, (3, 70, 9)).bool() if dtype is torch.bool else torch.randint(-100, 100, (3, 70, 9)).to(dtype)
+    for dim in range(3):
+        same(ours(name, x, dim, reverse), theirs(name, x, dim, reverse))
+
+
+def test_overflow_wraps_around() -> None:
+    x = torch.full((5,), 2**62, dtype=torch.int64)
+    assert torch.equal(ours("cumsum", x, 0), torch.cumsum(x, 0))
+    assert torch.equal(ours("cumprod", x, 0), torch.cumprod(x, 0))
+
+
+SPECIAL = ([1.0, NAN, 3.0, NAN, 2.0], [-INF, -INF, 1.0, INF, 2.0], [INF, 1.0, -INF, 2.0], [0.0, -0.0, 0.0], [NAN], [-INF] * 20)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("values", SPECIAL)
+@pytest.mark.parametrize("name", [*SINGLE, "cummax", "cummin"])
+def test_special_numbers_as_pytorch(name: str, values: list[float], reverse: bool) -> None:
+    """Along a row and down columns."""
+    x = torch.tensor(values)
+    same(ours(name, x, 0, reverse), theirs(name, x, 0, reverse))
+    columns = x[:, None].repeat(1, 17)
+    same(ours(name, columns, 0, reverse), theirs(name, columns, 0, reverse))
+
+
+def test_nan_is_left_out() -> None:
+    x = numpy.array([2.0, NAN, 3.0, NAN, -1.0], numpy.float32)
+    assert numpy.array_equal(F.nancumsum(x, 0), numpy.nancumsum(x))
+    assert numpy.array_equal(F.nancumprod(x, 0), numpy.nancumprod(x))
+
+
+def test_a_product_with_a_zero_stays_zero() -> None:
+    """However large the product of the others would be."""
+    x = torch.full((40_000,), 1e30)
+    x[3] = 0.0
+    assert torch.equal(ours("cumprod", x, 0)[3:], torch.zeros(39_997))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 5)])
+def test_nothing_to_do(shape: tuple[int, ...]) -> None:
+    for dim in range(len(shape)):
+        for name in ("cumsum", "cummax", "logcumsumexp"):
+            same(
+                ours(name, torch.zeros(shape), dim),
+                tuple(theirs(name, torch.zeros(shape), dim)) if name == "cummax" else torch.zeros(shape),
+            )
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(bk.InvalidProblem) as refusal:
+        F.cumsum(numpy.zeros((2, 3), numpy.float32), 2)
+    assert refusal.value.reasons[0].code is bk.ReasonCode.AXIS_OUT_OF_RANGE
+    with pytest.raises(bk.InvalidProblem):
+        F.cumsum(numpy.zeros((), numpy.float32), 0)
+    with pytest.raises(bk.InvalidProblem) as rank:
+        ScanDescriptor(ScanKind.CUMSUM, (), 0, bk.ElementKind.F32)
+    assert bk.ReasonCode.RANK in {reason.code for reason in rank.value.reasons}
+    with pytest.raises(bk.Unsupported) as unserved:
+        F.logcumsumexp(numpy.zeros(3, numpy.int32), 0)
+    assert any(reason.where == "element" for reason in unserved.value.reasons)
+
+
+def test_indices_are_an_output_of_extrema_alone() -> None:
+    x, result, indices = numpy.ones(3, numpy.float32), numpy.empty(3, numpy.float32), numpy.empty(3, numpy.int64)
+    with pytest.raises(bk.Error):
+        plan = ScanPlan.select(STREAM, ScanDescriptor(ScanKind.CUMSUM, (3,), 0, bk.ElementKind.F32))
+        plan.run(STREAM, bk.Workspace.none(), plan.args_type(input=x, result=result, indices=indices))
+    plan = ScanPlan.select(STREAM, ScanDescriptor(ScanKind.CUMMAX, (3,), 0, bk.ElementKind.F32, indices=False))
+    plan.run(STREAM, bk.Workspace.none(), plan.args_type(input=x, result=result))
+    assert result.tolist() == [1.0, 1.0, 1.0]
+
+
+# --- errors and bits -------------------------------------------------------------------------------------------------------------
+
+
+def _longest_error(values: Any, found: Any) -> float:
+    """The largest error of a running sum, in units of its rounding; of terms that are all positive, so that errors show."""
+    exact = numpy.cumsum(values.astype(numpy.longdouble))
+    return float(numpy.max(numpy.abs(found.astype(numpy.longdouble) - exact) / exact)) / float(numpy.finfo(found.dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64])
+def test_errors_grow_no_faster_than_the_root(dtype: Any, rng: numpy.random.Generator) -> None:
+    """Half a unit for each rounding, as far as such errors are independent: the root of their number."""
+    for count in (100, 10_000, 1_000_000):
+        values = rng.random(count).astype(dtype)
+        for x in (values, numpy.repeat(values[:, None], 8, axis=1)):
+            found = F.cumsum(x, 0)
+            assert _longest_error(values, found if found.ndim == 1 else found[:, 5]) <= 0.5 * math.sqrt(count)
+
+
+def test_errors_do_not_pass_through_all_elements() -> None:
+    """Of equal terms all errors of a sum in order point the same way, and it drifts away."""
+    values = numpy.full(1_000_000, 0.1)
+    in_order = _longest_error(values, numpy.cumsum(values))
+    for x in (values, numpy.repeat(values[:, None], 8, axis=1)):
+        found = F.cumsum(x, 0)
+        assert _longest_error(values, found if found.ndim == 1 else found[:, 5]) < in_order / 16  # the elements of a group
+
+
+def test_a_long_sum_of_floats_is_rounded_once(rng: numpy.random.Generator) -> None:
+    """f32 is summed in f64."""
+    values = rng.random(1_000_000).astype(numpy.float32)
+    assert _longest_error(values, F.cumsum(values, 0)) <= 0.51
+
+
+THREADED = (((70001,), 0), ((1, 200_000), 1), ((3, 40_000), 1), ((1000, 300), 0))
+
+
+@pytest.mark.parametrize(("shape", "axis"), THREADED)
+@pytest.mark.parametrize("kind", [ScanKind.CUMSUM, ScanKind.CUMPROD, ScanKind.CUMMAX, ScanKind.LOGCUMSUMEXP])
+def test_threads_have_no_say(kind: ScanKind, shape: tuple[int, ...], axis: int, threads: Any, rng: Any) -> None:
+    for plan_type, descriptor_type in ((ScanPlan, ScanDescriptor), (ScanBackwardPlan, ScanBackwardDescriptor)):
+        for element in (bk.ElementKind.F32, bk.ElementKind.F64, bk.ElementKind.BF16):
+            descriptor = descriptor_type(kind, shape, axis, element, reverse=element is bk.ElementKind.F64)
+            plan = plan_type.select(STREAM, descriptor)
+            inputs = random_inputs(plan_type, descriptor, rng)
+            found = set()
+            for count in (1, 2, 3, 5):
+                threads(count)
+                found.add(tuple(launched(plan, inputs).bits.values()))
+            assert len(found) == 1
+
+
+def test_layouts_have_no_say(rng: Any) -> None:
+    """Rows, columns and strided lines join in the same order."""
+    for kind in ScanKind:
+        for element in FLOATS:
+            descriptor = ScanDescriptor(kind, (20, 17000), 1, element)
+            plan = ScanPlan.select(STREAM, descriptor)
+            inputs = random_inputs(ScanPlan, descriptor, rng)
+            bits = {tuple(launched(plan, inputs, layout).bits.values()) for layout in ("contiguous", "transposed", "every_second")}
+            assert len(bits) == 1, descriptor
+
+
+# --- gradients ---------------------------------------------------------------------------------------------------------------------
+
+
+def _gradient(name: str, d: torch.Tensor, x: torch.Tensor, dim: int, reverse: bool) -> torch.Tensor:
+    found = ours(name, x, dim, reverse)
+    saved = {"input": x, "result": found[0] if isinstance(found, tuple) else found}
+    if isinstance(found, tuple):
+        saved["indices"] = found[1]
+    back = getattr(F, f"{name}_backward")
+    return back(d, **{each: value for each, value in saved.items() if each in back.inputs}, dim=dim, reverse=reverse)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), LINES)
+@pytest.mark.parametrize("name", [*SINGLE, "cummax", "cummin"])
+def test_gradients_as_pytorch(name: str, shape: tuple[int, ...], dim: int, reverse: bool) -> None:
+    torch.manual_seed(2)
+    x, d = torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
+    if name.startswith("cumm"):
+        x = x.round()  # with many that are equal
+    wanted = x.clone().requires_grad_()
+    found = theirs(name, wanted, dim, reverse)
+    (found if isinstance(found, torch.Tensor) else found[0]).backward(d)
+    same(_gradient(name, d, x, dim, reverse), wanted.grad)
+
+
+@pytest.mark.parametrize("zeros", [(0,), (7,), (32,), (4, 20), (0, 1, 2), tuple(range(33))])
+def test_gradient_of_a_product_with_zeros(zeros: tuple[int, ...]) -> None:
+    torch.manual_seed(3)
+    for shape, dim in LINES[:2]:
+        x, d = torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
+        x.select(1 - dim, 2).index_fill_(0, torch.tensor(zeros), 0.0)
+        wanted = x.clone().requires_grad_()
+        torch.cumprod(wanted, dim).backward(d)
+        same(_gradient("cumprod", d, x, dim, False), wanted.grad)
+
+
+def test_gradient_of_powers_that_overflow() -> None:
+    x = torch.tensor([-1000.0, 3.0, 1000.0, 2000.0, -5.0], dtype=torch.float64)
+    wanted = x.clone().requires_grad_()
+    torch.logcumsumexp(wanted, 0).backward(torch.ones(5, dtype=torch.float64))
+    same(_gradient("logcumsumexp", torch.ones(5, dtype=torch.float64), x, 0, False), wanted.grad)
+
+
+def test_every_kind_is_a_function() -> None:
+    for kind in ScanKind:
+        forward = getattr(F, kind.value)
+        assert forward.plan is ScanPlan and forward.backward().function is getattr(F, f"{kind.value}_backward")
+    assert {"scan", "scan_backward"} <= set(plans())
