@@ -11,7 +11,7 @@ from typing import Any
 from baracuda_kernels.bench.report import console, table
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.plan import Plan
 
@@ -60,13 +60,15 @@ def show() -> None:
     result = table("Ops and their kernels; the numbers say in which order they are tried.")
     for heading in ("op", "kernel", "device", "layout"):
         result.add_column(heading, overflow="fold", no_wrap=heading == "kernel")
-    for element in served(matrix):
-        result.add_column(element.value, justify="right")
+    for heading in (*map(str, FLOATS), "others"):
+        result.add_column(heading, justify="right")
     result.add_column("here")
     for op, group in itertools.groupby(matrix, key=lambda line: line.op):
         for position, line in enumerate(group):
-            places = (str(line.places.get(element, "")) for element in served(matrix))
-            cells = (line.kernel.name, line.kernel.device.value, line.kernel.layout.value, *places, available(line.kernel))
+            places = [str(line.places.get(element, "")) for element in FLOATS]
+            others = ", ".join(sorted({str(place) for element, place in line.places.items() if not element.is_float}))
+            kernel = line.kernel
+            cells = (kernel.name, kernel.device.value, kernel.layout.value, *places, others, available(kernel))
             result.add_row(op if position == 0 else "", *cells)
         result.add_section()
     console().print(result)

@@ -69,5 +69,6 @@ def _function(
     absent = [kinds(each, kinds.KEYWORD_ONLY, annotation=View, default=None) for each in NAMES[count:]]
     describe.__signature__ = inspect.Signature([*parameters, *absent])  # type: ignore[attr-defined] # as inspect looks for it
     describe.__name__ = describe.__qualname__ = name
+    describe.__module__ = formula.__module__ or "__main__"  # it is the caller's, and none of the library's functions
     describe.__doc__ = "The gradients of a fused function." if leading else inspect.getdoc(formula) or "A fused function."
     return Function(describe, plan, gradient)

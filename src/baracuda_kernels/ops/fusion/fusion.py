@@ -214,6 +214,12 @@ class FusedCases(Cases[Any]):
         for element in (ElementKind.F32, ElementKind.BF16):
             yield self.problem(0, (16384, 8192), element)
 
+    def from_options(self, options: dict[str, Any]) -> FusedDescriptor:
+        element = options.get("element", ElementKind.F32)
+        usual = {"formula": _example(0, element, self.descriptor.HAS_UPSTREAM), "shape": (4096, 4096), "element": element}
+        made: FusedDescriptor = self.descriptor(**usual | options)
+        return made
+
     def parts(self, descriptor: FusedDescriptor) -> Iterator[Part]:
         """What lies at one place of the first axis."""
 
