@@ -29,7 +29,9 @@ def describe(descriptor: Descriptor) -> str:
         elif isinstance(value, Enum):
             kinds.append(value.name.lower())
         elif isinstance(value, tuple):
-            shapes.append(f"[{','.join(map(str, value))}]")
+            shapes += [f"[{','.join(map(str, value))}]"] if value or field.name.endswith("shape") else []
+        elif isinstance(value, str):
+            rest.append(f"{short} {value.partition(chr(10))[0]}")  # of a program the first line, which names its elements
         elif value is True:
             rest.append(field.name)
         elif value is not None and value is not False:

@@ -34,6 +34,8 @@ BROADCAST = tl.constexpr(0)  # steps that are known when a body is compiled; oth
 SIDE_BY_SIDE = tl.constexpr(1)
 STRIDED = tl.constexpr(2)
 
+MOST_REGISTERS = 255  # of a thread, where places take many: left to itself, the compiler spills some to make room for another program
+
 
 # --- bodies --------------------------------------------------------------------------------------------------------------------
 
@@ -281,6 +283,7 @@ def _tiled_call(operands: Operands, outer: Sequence[Dim], row: Dim, col: Dim) ->
             "WIDE": is_wide(row.extent) or is_wide(col.extent),
         },
         tile.warps,
+        registers=MOST_REGISTERS,
         contracts=False,
     )
 
@@ -300,5 +303,6 @@ def _scattered_call(operands: Operands, axes: Sequence[Dim]) -> Call:
         (*operands.pointers(), Count(count), extents, tuple(steps), operands.numbers),
         {"FORMULA": formula(operands.program), "BLOCK": block.size, "WIDE": is_wide(count)},
         block.warps,
+        registers=MOST_REGISTERS,
         contracts=False,
     )

@@ -12,7 +12,7 @@ from baracuda_kernels.gpu.tiles import power_of_two
 
 __all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
 
-TILE_BYTES = 16 << 10  # of contributions in a tile
+TILE_BYTES = 8 << 10  # of contributions in a tile: with more, places of scattered elements do not fit the registers
 PROGRAMS = 1024  # so many keep any device busy
 STEPS = 4  # of a tile, the fewest that are worth a segment
 MOST = 1024  # segments of one sum
