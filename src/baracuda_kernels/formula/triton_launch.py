@@ -34,7 +34,9 @@ BROADCAST = tl.constexpr(0)  # steps that are known when a body is compiled; oth
 SIDE_BY_SIDE = tl.constexpr(1)
 STRIDED = tl.constexpr(2)
 
-MOST_REGISTERS = 255  # of a thread, where places take many: left to itself, the compiler spills some to make room for another program
+MOST_REGISTERS = (
+    255  # of a thread, where places take many: left to itself, the compiler spills some to make room for another program
+)
 
 
 # --- bodies --------------------------------------------------------------------------------------------------------------------
