@@ -115,6 +115,25 @@ def test_a_fused_formula_is_one_kernel() -> None:
     assert half.dtype is torch.bfloat16 and half.shape == (64, 33)
 
 
+def test_functions_with_parameters_that_are_not_given_can_be_fused() -> None:
+    x = numpy.float32([numpy.nan, numpy.inf, -1.5])
+    replaced = bk.fuse(lambda x: bk.nan_to_num(x, nan=2.0) + bk.leaky_relu(bk.nan_to_num(x), negative_slope=0.5))
+    numpy.testing.assert_array_equal(replaced(x)[[0, 2]], numpy.float32([2.0, -2.25]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f32 -> f32 with 0\ninput f32 1\n0", "f32 -> f32 with 0\ninput f64 0\n0", "f32 -> f32 with 0\ninput f32 0\nfma f32 0\n1",
+        "f32 -> f32 with 0\ninput f32 0\nbit_not f32 0\n1", "f32 -> f32 with 0\nparameter f64 0\n0", "f32 -> f32 with 0\nexec f32 0\n0",
+        "f32 -> f32 with 0\ninput f32 0\nconvert i32 0\nadd f32 0 1\n2",
+    ],
+)  # fmt: skip
+def test_a_program_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(bk.InvalidProblem, match="formula"):
+        bk.FusedDescriptor(text, (3,), E.F32)
+
+
 def test_its_gradients() -> None:
     from baracuda_kernels.torch.operators import entry
 
@@ -126,6 +145,8 @@ def test_its_gradients() -> None:
 def test_what_cannot_be_fused() -> None:
     with pytest.raises(bk.InvalidProblem, match="1 to 6"):
         bk.fuse(lambda: 1.0)
+    with pytest.raises(bk.InvalidProblem, match="a Python function"):
+        bk.fuse(3)
     with pytest.raises(TypeError, match="no branches"):
         bk.fuse(lambda x: x if x > 0 else -x)
     with pytest.raises(bk.InvalidProblem, match="formula"):

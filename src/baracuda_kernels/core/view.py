@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["Axes", "View", "member"]
+__all__ = ["Axes", "View", "broadcast_shape", "member"]
 
 Axes = int | tuple[int, ...]
 E = TypeVar("E", bound=Enum)
@@ -55,6 +55,19 @@ class View:
 
     def _refuse(self, code: ReasonCode, where: str, got: object, wanted: object) -> None:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
+
+
+def broadcast_shape(function: str, operands: Mapping[str, View]) -> Shape:
+    """The shape that all operands fit."""
+    rank = max(len(operand.shape) for operand in operands.values())
+    shape = [1] * rank
+    for where, operand in operands.items():
+        for axis, extent in enumerate(operand.shape, start=rank - len(operand.shape)):
+            if extent != 1 and shape[axis] not in (1, extent):
+                wanted = f"a shape that broadcasts to {tuple(shape)}"
+                raise InvalidProblem(function, [Reason(ReasonCode.SHAPE, where, operand.shape, wanted)])
+            shape[axis] = extent if shape[axis] == 1 else shape[axis]
+    return tuple(shape)
 
 
 def member(kind: type[E], name: str, value: E | str) -> E:

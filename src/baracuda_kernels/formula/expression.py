@@ -186,11 +186,36 @@ def _read(text: str) -> Program:
     known: list[Expr] = []
     for line in lines:
         operation, element, *rest = line.split(" ")
-        if operation in ("input", "parameter", "constant"):
-            known.append(make(operation, ElementKind(element), value=_number(rest[0])))
-        else:
-            known.append(make(operation, ElementKind(element), tuple(known[int(place)] for place in rest)))
+        made = _leaf(operation, ElementKind(element), rest, inputs, int(parameters))
+        if made is None:
+            made = _of(operation, ElementKind(element), rest, known)
+        if made.element is not ElementKind(element):
+            raise ValueError(f"{line}: {operation} gives {made.element}")
+        known.append(made)
     return Program(inputs, outputs, tuple(known[int(place)] for place in last.split()), int(parameters))
+
+
+def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[ElementKind, ...], parameters: int) -> Expr | None:
+    if operation == "constant":
+        return constant(_number(rest[0]), element)
+    if operation == "input":
+        return input_of(int(rest[0]), inputs[int(rest[0])])
+    if operation != "parameter":
+        return None
+    if not 0 <= int(rest[0]) < parameters:
+        raise ValueError(f"parameter {rest[0]} of {parameters}")
+    return parameter_of(int(rest[0]))
+
+
+def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]) -> Expr:
+    """An operation, checked like one that is traced: a text may come from anywhere."""
+    from baracuda_kernels.formula import operations
+
+    args = [known[int(place)] for place in rest]
+    if operation in ("convert", "bitcast"):
+        (value,) = args
+        return operations.convert(value, element) if operation == "convert" else operations.bitcast(value, element)
+    return operations.where(*args) if operation == "where" else operations.applied(operation, *args)
 
 
 def _written(value: Number) -> str:

@@ -7,8 +7,7 @@ stack, so that the formula itself is written once, for vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -16,12 +15,12 @@ from llvmlite import ir
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.llvm_launch import BROADCAST, CONTIGUOUS, DOWN
+from baracuda_kernels.formula.llvm_loops import I32, PTR, Loops, number
 from baracuda_kernels.formula.llvm_operations import Emitter, computed, stored_type
 from baracuda_kernels.lang.native import ENTRY
 
 __all__ = ["Word", "body", "lanes_of"]
 
-I1, I32, I64, PTR = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.PointerType()
 LINE = 64  # bytes
 SMALL, LARGE = 12, 48  # operations from which on a formula needs more registers for every number
 
@@ -49,7 +48,7 @@ def body(text: str, pattern: str, rank: str, order: str, streams: str) -> str:
     return str(writer.module)
 
 
-class _Writer:
+class _Writer(Loops):
     def __init__(self, program: Program, pattern: str, rank: int, goes_down: bool, streams: bool) -> None:
         self.program, self.pattern, self.rank, self.goes_down = program, pattern, rank, goes_down
         self.elements = (*program.inputs, *program.outputs)
@@ -96,8 +95,7 @@ class _Writer:
         self.parameters = [builder.bitcast(self.word(at + place), ir.DoubleType()) for place in range(self.program.parameters)]
         self.dims_at = at + self.program.parameters
         tasks, per_task, items = self.word(Word.TASKS), self.word(Word.PER_TASK), self.word(Word.ITEMS)
-        is_alone = builder.icmp_unsigned("==", counter, ir.Constant(PTR, None))
-        with self.while_below(tasks, lambda last: self.claimed(counter, is_alone, last)) as task:
+        with self.tasks(counter, tasks) as task:
             first = builder.mul(task, per_task)
             past = self.smaller(builder.add(first, per_task), items)
             with self.counting(first, past) as item:
@@ -106,19 +104,20 @@ class _Writer:
             builder.fence("seq_cst")  # so that other threads see what went past the caches
         builder.ret_void()
 
-    def item(self, item: ir.Value, whole: ir.Function, part: ir.Function) -> None:
+    def item(self, item: ir.Value, whole: ir.Function, rest: ir.Function) -> None:
         """A part of a row."""
         builder = self.builder
         extent, block = self.word(Word.EXTENT), self.word(Word.BLOCK)
         if self.goes_down:
             rows = self.word(Word.ROWS)
-            number, row = builder.sdiv(item, rows), builder.srem(item, rows)
+            part, row = self.divided(item, rows)
         else:
             blocks = self.word(Word.BLOCKS)
-            row, number = builder.sdiv(item, blocks), builder.srem(item, blocks)
-        start = builder.mul(number, block)
+            row, part = self.divided(item, blocks)
+        start = builder.mul(part, block)
         length = builder.sub(self.smaller(builder.add(start, block), extent), start)
-        starts = [builder.add(at, builder.mul(start, step)) for at, step in zip(self.located(row), self.steps, strict=True)]
+        offsets = self.located(row, self.dims_at, self.rank, len(self.elements))
+        starts = [builder.add(at, builder.mul(start, step)) for at, step in zip(offsets, self.steps, strict=True)]
         bases = [
             builder.gep(operand, [at], source_etype=stored_type(element))
             for operand, at, element in zip(self.operands, starts, self.elements, strict=True)
@@ -126,11 +125,11 @@ class _Writer:
         for place, how in enumerate(self.pattern):
             if how == BROADCAST and place < len(self.program.inputs):
                 self.fill(place, builder.load(bases[place], typ=stored_type(self.elements[place])))
-        full = builder.and_(length, ir.Constant(I64, -self.lanes))
-        with self.counting(ir.Constant(I64, 0), full, self.lanes) as at:
-            self.compute(whole, bases, at, ir.Constant(I64, self.lanes), CONTIGUOUS)
+        full = builder.and_(length, number(-self.lanes))
+        with self.counting(number(0), full, self.lanes) as at:
+            self.compute(whole, bases, at, number(self.lanes), CONTIGUOUS)
         with builder.if_then(builder.icmp_signed("<", full, length)):
-            self.compute(part, bases, full, builder.sub(length, full), None)
+            self.compute(rest, bases, full, builder.sub(length, full), None)
 
     def compute(self, formula: ir.Function, bases: Sequence[Any], at: Any, count: Any, direct: str | None) -> None:
         """`count` elements from `at` on: in place where they lie `direct`ly side by side, else by way of the room on the stack."""
@@ -149,33 +148,14 @@ class _Writer:
 
     # --- pieces --------------------------------------------------------------------------------------------------------------
 
-    def word(self, place: int) -> ir.Value:
-        return self.builder.load(self.builder.gep(self.words, [ir.Constant(I64, place)], source_etype=I64), typ=I64)
-
     def room(self, element: ElementKind) -> ir.Value:
-        room = self.builder.alloca(stored_type(element), size=ir.Constant(I64, self.lanes))
+        room = self.builder.alloca(stored_type(element), size=number(self.lanes))
         room.align = LINE
         return room
 
-    def smaller(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
-
-    def located(self, row: ir.Value) -> list[ir.Value]:
-        """Where a row begins in every operand."""
-        builder, count = self.builder, len(self.elements)
-        offsets: list[ir.Value] = [ir.Constant(I64, 0)] * count
-        for dim in reversed(range(self.rank)):
-            first = self.dims_at + dim * (count + 1)
-            here = row
-            if dim:
-                extent = self.word(first)
-                here, row = builder.srem(row, extent), builder.sdiv(row, extent)
-            offsets = [builder.add(offset, builder.mul(here, self.word(first + 1 + place))) for place, offset in enumerate(offsets)]
-        return offsets
-
     def fill(self, place: int, value: ir.Value) -> None:
         for lane in range(self.lanes):
-            self.builder.store(value, self.slot(place, ir.Constant(I64, lane)))
+            self.builder.store(value, self.slot(place, number(lane)))
 
     def slot(self, place: int, lane: ir.Value) -> ir.Value:
         return self.builder.gep(self.rooms[place], [lane], source_etype=stored_type(self.elements[place]))
@@ -183,55 +163,8 @@ class _Writer:
     def copy(self, place: int, base: Any, at: Any, count: Any, into_room: bool) -> None:
         """Between a row and the room on the stack, element by element."""
         builder, kind = self.builder, stored_type(self.elements[place])
-        with self.counting(ir.Constant(I64, 0), count) as lane:
+        with self.counting(number(0), count) as lane:
             offset = builder.mul(builder.add(at, lane), self.steps[place])
             there, here = builder.gep(base, [offset], source_etype=kind), self.slot(place, lane)
             source, target = (there, here) if into_room else (here, there)
             builder.store(builder.load(source, typ=kind), target)
-
-    def claimed(self, counter: ir.Value, is_alone: ir.Value, last: ir.Value) -> ir.Value:
-        """The number of the next task."""
-        builder = self.builder
-        own = builder.add(last, ir.Constant(I64, 1))
-        before = builder.block
-        with builder.if_then(builder.not_(is_alone)):
-            counted = builder.atomic_rmw("add", counter, ir.Constant(I64, 1), "monotonic")
-            inside = builder.block
-        task = builder.phi(I64)
-        task.add_incoming(own, before)
-        task.add_incoming(counted, inside)
-        return task
-
-    @contextmanager
-    def while_below(self, limit: ir.Value, following: Callable[[ir.Value], ir.Value]) -> Iterator[ir.Value]:
-        """From what `following` gives after -1, while it is below the limit."""
-        builder = self.builder
-        head, inside, after = (builder.append_basic_block() for _ in range(3))
-        before = builder.block
-        builder.branch(head)
-        builder.position_at_end(head)
-        last = builder.phi(I64)
-        here = following(last)
-        builder.cbranch(builder.icmp_signed("<", here, limit), inside, after)
-        builder.position_at_end(inside)
-        yield here
-        last.add_incoming(ir.Constant(I64, -1), before)
-        last.add_incoming(here, builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-
-    @contextmanager
-    def counting(self, first: ir.Value, past: ir.Value, step: int = 1) -> Iterator[ir.Value]:
-        builder = self.builder
-        before = builder.block
-        head, inside, after = (builder.append_basic_block() for _ in range(3))
-        builder.branch(head)
-        builder.position_at_end(head)
-        here = builder.phi(I64)
-        here.add_incoming(first, before)
-        builder.cbranch(builder.icmp_signed("<", here, past), inside, after)
-        builder.position_at_end(inside)
-        yield here
-        here.add_incoming(builder.add(here, ir.Constant(I64, step)), builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)

@@ -7,11 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
-from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import View
+from baracuda_kernels.core.view import View, broadcast_shape
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.ops.elementwise import elementwise
 from baracuda_kernels.ops.elementwise.rows import Parameter, Row
@@ -39,22 +36,9 @@ class Elementwise(Function):
             return super()._first(seers, given, named, out, preference, stream)
         bound = self.declared.bind(*given, **named)
         bound.apply_defaults()
-        return self.row.formula_for(like.element)(
-            *(value if isinstance(value, Expr) else constant(value, like.element) for value in bound.arguments.values())
-        )
-
-
-def broadcast(name: str, operands: dict[str, View]) -> Shape:
-    """The shape that all operands fit."""
-    rank = max(len(operand.shape) for operand in operands.values())
-    shape = [1] * rank
-    for where, operand in operands.items():
-        for axis, extent in enumerate(operand.shape, start=rank - len(operand.shape)):
-            if extent != 1 and shape[axis] not in (1, extent):
-                wanted = f"a shape that broadcasts to {tuple(shape)}"
-                raise InvalidProblem(name, [Reason(ReasonCode.SHAPE, where, operand.shape, wanted)])
-            shape[axis] = extent if shape[axis] == 1 else shape[axis]
-    return tuple(shape)
+        numbers = (math.nan if value is None else value for value in bound.arguments.values())  # what is not given is NaN in rows
+        operands = [value if isinstance(value, Expr) else constant(value, like.element) for value in numbers]
+        return self.row.formula_for(like.element)(*operands)
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:
@@ -73,7 +57,7 @@ def _declare(row: Row, plan: Any, name: str, leading: Sequence[str], says: str, 
         numbers = (given[parameter.name] for parameter in row.parameters)
         parameters = tuple(math.nan if number is None else number for number in numbers)
         first = operands[descriptor.OPERANDS[0]]
-        return descriptor(kind, broadcast(name, operands), first.element, parameters)
+        return descriptor(kind, broadcast_shape(name, operands), first.element, parameters)
 
     kinds = inspect.Parameter
     arrays = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in names]

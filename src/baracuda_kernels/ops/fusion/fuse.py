@@ -18,8 +18,7 @@ from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import View
-from baracuda_kernels.ops.elementwise.functions import broadcast
+from baracuda_kernels.core.view import View, broadcast_shape
 from baracuda_kernels.ops.fusion.fusion import (
     MOST_OPERANDS,
     NAMES,
@@ -37,6 +36,9 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Function:
 
     Arrays have one element; they are broadcast like NumPy's. f16 and bf16 are computed in f32; `wide`, f32 is computed in f64.
     """
+    if not inspect.isfunction(formula) and not inspect.ismethod(formula):
+        got = type(formula).__name__
+        raise InvalidProblem("fuse", [Reason(ReasonCode.WRONG_TYPE, "formula", got, "a Python function of its operands")])
     count = len(inspect.signature(formula).parameters)
     if not 1 <= count <= MOST_OPERANDS:
         got, wanted = f"a function of {count} operands", f"one of 1 to {MOST_OPERANDS}"
@@ -62,7 +64,7 @@ def _function(
         element = operands[names[0]].element
         if element not in FLOATS:
             raise InvalidProblem(name, [Reason(ReasonCode.ELEMENT, names[0], element, " or ".join(map(str, FLOATS)))])
-        return plan.descriptor_type(text(element), broadcast(name, operands), element)
+        return plan.descriptor_type(text(element), broadcast_shape(name, operands), element)
 
     kinds = inspect.Parameter
     parameters = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in names]
