@@ -79,6 +79,21 @@ def test_several_fields_unchecked_and_without_a_peer(tmp_path: Path, monkeypatch
         assert "not compared with the reference" in row["notes"] and not row["errors"] and "PyTorch" not in row["times"]
 
 
+def test_what_is_measured_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = command.measure
+
+    def interrupted(op: str, plan: Any, descriptor: Any, settings: Any) -> Any:
+        if descriptor.input_shape == (3, 5):
+            raise KeyboardInterrupt
+        return measured(op, plan, descriptor, settings)
+
+    monkeypatch.setattr(command, "measure", interrupted)
+    out = tmp_path / "run.json"
+    asked = ["softmax", "--problem", "shape=6,40", "--problem", "shape=3,5", "--no-compile", "--no-jax", "--rounds", "1"]
+    assert command.main([*asked, "--out", str(out)]) == 130
+    assert [row["problem"] for row in json.loads(out.read_text())["rows"]] == ["softmax f32 [6,40] axis 1"]
+
+
 def test_a_package_that_fails_is_a_note() -> None:
     def make() -> Any:
         def call() -> None:

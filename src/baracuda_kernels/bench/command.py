@@ -18,6 +18,8 @@ from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.nearest import no_such
 
+INTERRUPTED = 130  # as shells say it
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown."""
+    """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown, 130 if interrupted: what is measured by then is kept."""
     plans = registry.plans()
     unknown = [op for op in options.ops if op not in plans]
     if unknown:
@@ -81,7 +83,18 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
-    rows, host_rows = measure_all(tasks, [] if options.vary or options.problem else ops, settings, console)
+    rows: list[Row] = []
+    host_rows: list[HostRow] = []
+    status = 0
+    try:
+        for each in measured(tasks, [] if options.vary or options.problem else ops, settings, console):
+            if isinstance(each, Row):
+                rows.append(each)
+            else:
+                host_rows.append(each)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+        console.print(f"interrupted after {len(rows)} of {len(tasks)} problems", style="red")
     console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)
@@ -96,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.out or record.default_path()
     record.write(record.as_record(rows, host_rows, settings), path)
     console.print(f"written to {path}", markup=False)
-    return int(any(row.wrong for row in rows))
+    return status or int(any(row.wrong for row in rows))
 
 
 def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:
@@ -115,11 +128,9 @@ def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Ite
             yield ops[0], plan, plan.cases.from_options(fields_of(text, plan.descriptor_type))
 
 
-def measure_all(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> tuple[list[Row], list[HostRow]]:
-    """All rows, and the host time of the ops, with a progress bar meanwhile."""
+def measured(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> Iterator[Row | HostRow]:
+    """The tasks' rows one by one, then the host time of the ops, with a progress bar meanwhile."""
     plans = registry.plans()
-    rows: list[Row] = []
-    host_rows: list[HostRow] = []
     with Progress(
         BarColumn(20),
         MofNCompleteColumn(),
@@ -132,11 +143,10 @@ def measure_all(tasks: list[Task], ops: list[str], settings: Settings, console: 
         whole = bar.add_task("", total=len(tasks) + len(ops))
         for op, plan, descriptor in tasks:
             _say(bar, whole, f"{op}: {describe(descriptor)}")
-            rows.append(measure(op, plan, descriptor, settings))
+            yield measure(op, plan, descriptor, settings)
         for op in ops:
             _say(bar, whole, f"{op}: host time")
-            host_rows += filter(None, [measure_host(op, plans[op], settings)])
-    return rows, host_rows
+            yield from filter(None, [measure_host(op, plans[op], settings)])
 
 
 def _say(bar: Progress, whole: TaskID, what: str) -> None:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from baracuda_kernels.bench import report
-from baracuda_kernels.bench.command import measure_all
+from baracuda_kernels.bench.command import measured
 from baracuda_kernels.bench.engine import Row, Settings, showcase
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
 from baracuda_kernels.core import registry
@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
     out = report.console()
     out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
     settings = Settings(rounds=5, without=frozenset({COMPILED, JAX}), other_kernels=False)
-    rows, _ = measure_all(list(showcase(list(registry.plans()), options.problems)), [], settings, out)
+    tasks = list(showcase(list(registry.plans()), options.problems))
+    rows = [row for row in measured(tasks, [], settings, out) if isinstance(row, Row)]
     out.print(demo_table(rows))
     for line in report.remarks(rows):
         out.print(line, style="red" if line.startswith("WRONG") else None, markup=False)

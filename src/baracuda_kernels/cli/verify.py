@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from baracuda_kernels.bench.command import INTERRUPTED
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import console, table
 from baracuda_kernels.cli.names import UnknownOp, plan_named
@@ -23,7 +24,6 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.machine import cores, cpu_name
 
-INTERRUPTED = 130  # as shells have it
 MOST_JOBS = 8  # at a time, unless asked for: each holds a context of its own on the device
 
 if TYPE_CHECKING:
