@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -28,6 +31,7 @@ STREAM = bk.Stream.cpu()
 KERNELS: list[tuple[str, Kernel]] = []  # every kernel that runs there, with its op's name
 KERNEL_IDS: list[str] = []
 NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code there, and not interpreted
+MOST_KEPT = 256 << 20  # bytes of a device's memory that a process may hold between tests
 GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 
 
@@ -81,6 +85,32 @@ def pytest_configure(config: pytest.Config) -> None:
     KERNEL_IDS.extend(kernel.name for _, kernel in KERNELS)
     NATIVE.extend(pair for pair in KERNELS if pair[1].device is DEVICE.kind)
     os.environ.pop("TRITON_INTERPRET", None)
+
+
+def give_memory_back() -> None:
+    """What PyTorch and CuPy keep of the device's memory for later would be missing in the processes beside this one."""
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.memory_reserved() > MOST_KEPT:
+        torch.cuda.empty_cache()
+    if (cupy := sys.modules.get("cupy")) is not None:
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+@pytest.fixture(autouse=True)
+def little_memory_is_kept() -> Any:
+    yield
+    if DEVICE.kind is bk.DeviceKind.CUDA:
+        give_memory_back()
+
+
+@pytest.fixture
+def most_of_the_device() -> Any:
+    """For tests that need much of the device's memory: one at a time, over all processes."""
+    import fcntl
+
+    with open(Path(tempfile.gettempdir()) / "baracuda_kernels_huge.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        give_memory_back()
 
 
 @pytest.fixture(autouse=True)

@@ -234,20 +234,24 @@ def test_configurations_are_those_that_are_compiled_ahead() -> None:
 HUGE = (1 << 31) + (1 << 16)  # elements: 4 GB of bf16
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_softmax_past_two_to_the_31(axis: int) -> None:
     shape = (HUGE // 4096, 4096) if axis == 1 else (4096, HUGE // 4096)
     _softmax_of(shape, axis, BF16)
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_softmax_of_more_rows_than_32_bits_count() -> None:
     _softmax_of((HUGE, 1), 1, BF16)
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_rows_of_two_beside_more_than_32_bits_count() -> None:
     _softmax_of((2, HUGE), 0, BF16)
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_one_row_past_two_to_the_31() -> None:
     _softmax_of((1, HUGE), 1, BF16)
 
@@ -281,6 +285,7 @@ def _softmax_of(shape: tuple[int, int], axis: int, element: bk.ElementKind) -> N
     assert bool(torch.isfinite(dx.view(-1)[-1000:]).all())
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_rms_norm_past_two_to_the_31() -> None:
     shape = (HUGE // 1024, 1024)
     x = torch.randn(HUGE // 4, device="cuda").bfloat16().repeat(4).view(shape)
@@ -304,6 +309,7 @@ def test_rms_norm_past_two_to_the_31() -> None:
     assert float((dgamma.double() - expected_dgamma).norm() / expected_dgamma.norm()) < 4e-3
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_rope_past_two_to_the_31() -> None:
     batch, heads, width = 2, 8, 128
     length = HUGE // (batch * heads * width)
@@ -317,6 +323,7 @@ def test_rope_past_two_to_the_31() -> None:
     assert not y.isnan().any()
 
 
+@pytest.mark.usefixtures("most_of_the_device")
 def test_strides_past_two_to_the_31() -> None:
     """Two rows 6 GB apart."""
     buffer = torch.zeros((1 << 31) + (1 << 30) + 4096, dtype=torch.bfloat16, device="cuda")
