@@ -19,7 +19,7 @@ import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.bench import command, engine, peers
-from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row, Settings, measure, showcase
+from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row, Settings, Task, measure, showcase
 from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, FUNCTION, OPERATOR, RECORDED, measure_host
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, installed, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
@@ -60,7 +60,7 @@ def test_a_user_s_problem_with_a_picture(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_one_field_can_be_varied(capsys: pytest.CaptureFixture[str]) -> None:
     tasks = list(engine.varied(["ssd_chunk_scan", "ssd_chunk_scan_backward"], "seq_len=128,512"))
-    assert [(op, descriptor.seq_len) for op, _, descriptor in tasks] == [
+    assert [(task.op, task.descriptor.seq_len) for task in tasks] == [
         (op, length) for op in ("ssd_chunk_scan", "ssd_chunk_scan_backward") for length in (128, 512)
     ]
     assert command.main(["ssd_chunk_scan", "--vary", "no_such_field=1"]) == 2
@@ -79,13 +79,26 @@ def test_several_fields_unchecked_and_without_a_peer(tmp_path: Path, monkeypatch
         assert "not compared with the reference" in row["notes"] and not row["errors"] and "PyTorch" not in row["times"]
 
 
+def test_inputs_may_lie_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run.json"
+    asked = ["binary", "--problem", "kind=mul shape=6,40", "--no-compile", "--no-jax", "--rounds", "1", "--out", str(out)]
+    for other, moved in (("transposed", 3 * 240), ("row", 2 * 240 + 40), ("column", 2 * 240 + 6)):
+        assert command.main([*asked, "--layout", f"other={other}"]) == 0
+        (row,) = json.loads(out.read_text())["rows"]
+        assert row["problem"].endswith(f", other {other}") and row["layouts"] == {"other": other} and row["bytes"] == 4 * moved
+        assert row["errors"] and row["share_of_floor"]
+    for wrong in ("others=row", "other=rows", "result=row", "other"):
+        assert command.main([*asked, "--layout", wrong]) == 2
+        assert "There is no" in capsys.readouterr().err
+
+
 def test_what_is_measured_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = command.measure
 
-    def interrupted(op: str, plan: Any, descriptor: Any, settings: Any) -> Any:
-        if descriptor.input_shape == (3, 5):
+    def interrupted(task: Task, settings: Any) -> Any:
+        if task.descriptor.input_shape == (3, 5):  # type: ignore[attr-defined]
             raise KeyboardInterrupt
-        return measured(op, plan, descriptor, settings)
+        return measured(task, settings)
 
     monkeypatch.setattr(command, "measure", interrupted)
     out = tmp_path / "run.json"
@@ -133,7 +146,7 @@ def test_inputs_are_exact_in_their_element_and_outputs_start_as_nan() -> None:
 
 @pytest.mark.parametrize(("plan", "descriptor"), [(bk.SoftmaxPlan, SMALL), (bk.SoftmaxBackwardPlan, SMALL_BACKWARD)])
 def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Plan[Any, Any]], descriptor: Any) -> None:
-    row = measure("op", plan, descriptor, QUICK)
+    row = measure(Task("op", plan, descriptor), QUICK)
     kernels = {kernel.name for kernel in plan.kernels if kernel.device is bk.DeviceKind.CPU}
     assert row.kernel == plan.kernels[0].name
     assert set(row.times) == {*COPIES, *kernels, ALLOCATING, GIVEN}
@@ -151,14 +164,14 @@ def test_what_a_race_chooses_is_timed_beside_the_rest(monkeypatch: pytest.Monkey
         "baracuda_kernels.core.race.measure", lambda plans, stream: dict.fromkeys(plans, 1.0) | {"aten.softmax": 0.5}
     )
     monkeypatch.setattr("baracuda_kernels.core.wisdom.measured", bk.Wisdom())
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, dataclasses.replace(QUICK, measured=True))
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), dataclasses.replace(QUICK, measured=True))
     assert row.kernel == "numba.softmax" and engine.MEASURED in row.times and not row.wrong
     assert f"{engine.MEASURED}: aten.softmax" in row.notes
 
 
 def test_a_wrong_kernel_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bk.SoftmaxPlan, "reference", staticmethod(wrong_reference))
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), QUICK)
     assert set(row.wrong) == {"numba.softmax", "aten.softmax"}
     assert row.times == {} and row.ours is None
     assert "allowed is 4.00e-03" in row.wrong["numba.softmax"]
@@ -173,14 +186,14 @@ def test_another_kernel_that_is_wrong_is_left_out_and_named(monkeypatch: pytest.
         return right(plan, problem, expected)
 
     monkeypatch.setattr(engine, "_run_and_compare", spoiled)
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), QUICK)
     assert list(row.wrong) == ["aten.softmax"]
     assert "aten.softmax" not in row.times and "numba.softmax" in row.times
 
 
 def test_a_kernel_that_leaves_something_unwritten_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bk.SoftmaxPlan, "run", lambda self, stream, workspace, args: None)
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), QUICK)
     assert row.errors[0].error == math.inf and row.times == {}
 
 
@@ -190,14 +203,14 @@ def test_a_kernel_that_breaks_is_named_and_the_bench_goes_on(monkeypatch: pytest
 
     monkeypatch.setattr("baracuda_kernels.ops.softmax.vendor.forward", broken)
     monkeypatch.setattr(bk.SoftmaxPlan, "kernels", bk.SoftmaxPlan.kernels[1:])
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, QUICK)
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), QUICK)
     assert row.times == {}
     assert "no such library" in row.wrong["select"]
 
 
 def test_a_problem_that_no_kernel_serves_is_noted() -> None:
     sparse = bk.SoftmaxDescriptor(bk.SoftmaxKind.SPARSEMAX, (6, 40), 1, bk.ElementKind.F32)
-    row = measure("softmax", bk.SoftmaxPlan, sparse, QUICK)
+    row = measure(Task("softmax", bk.SoftmaxPlan, sparse), QUICK)
     assert row.kernel is None and row.times == {}
     assert "no kernel serves this problem" in row.notes[0]
 
@@ -234,11 +247,11 @@ def test_host_time_is_measured_beside_pytorch(op: str) -> None:
 
 
 def test_the_showcase_can_be_cut_down() -> None:
-    everything = [descriptor for _, _, descriptor in showcase(["softmax"])]
+    everything = [task.descriptor for task in showcase(["softmax"])]
     assert sorted(map(str, everything)) == sorted(map(str, bk.SoftmaxPlan.cases.showcase()))
-    first = [descriptor for _, _, descriptor in showcase(["softmax"], 1)]
+    first = [task.descriptor for task in showcase(["softmax"], 1)]
     assert [descriptor.element for descriptor in first] == [bk.ElementKind.F32, bk.ElementKind.BF16]
-    two = [descriptor for _, _, descriptor in showcase(["softmax"], 2)]
+    two = [task.descriptor for task in showcase(["softmax"], 2)]
     assert first[0] == two[0] and len(two) == 4 and len(set(two)) == 4
 
 
@@ -260,7 +273,7 @@ def test_peers_that_cannot_be_set_up_leave_a_note(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(shutil, "which", lambda name: None)
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else real(name, *rest))
-    row = measure("softmax", bk.SoftmaxPlan, SMALL, Settings(rounds=1))
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), Settings(rounds=1))
     assert row.notes == ["torch.compile: no C++ compiler found", "JAX: jax is not installed"]
     with pytest.raises(PeerUnavailable):
         peers.compiled(torch.exp, torch.ones(1), torch.ones(1))()

@@ -55,7 +55,7 @@ def shares(runs: list[Record]) -> str:
     found: dict[str, dict[str, list[Any]]] = {}
     for run in runs:
         for row in run["rows"]:
-            if row["share_of_floor"] is not None:
+            if row["share_of_floor"] is not None and not row.get("layouts"):
                 seen = {"problem": row["descriptor"], "share": round(row["share_of_floor"], 3)}
                 found.setdefault(run.get("device", "cpu"), {}).setdefault(row["kernel"], []).append(seen)
     lines = [

@@ -12,9 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from baracuda_kernels.bench import record, report, roofline
 from baracuda_kernels.bench.engine import Row, Settings, Task, measure, showcase, varied
 from baracuda_kernels.bench.host import HostRow, measure_host
+from baracuda_kernels.bench.layouts import LAYOUTS
 from baracuda_kernels.bench.peers import COMPILED, JAX
-from baracuda_kernels.bench.problems import describe
+from baracuda_kernels.bench.problems import present_operands
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.nearest import no_such
 
@@ -35,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="FIELDS",
         help='of the one op named, such as "shape=64,1024 dtype=bf16"; can be given several times',
+    )
+    parser.add_argument(
+        "--layout",
+        action="append",
+        metavar="INPUT=LAYOUT",
+        help=f"how an input lies: {', '.join(LAYOUTS)}; can be given several times",
     )
     parser.add_argument("--picture", type=Path, help="a roofline of the run, as SVG")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
@@ -79,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
     ops = options.ops or list(plans)
     try:
-        tasks = list(_tasks(ops, options, kind))
+        tasks = [_laid_out(task, options.layout) for task in _tasks(ops, options, kind)]
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
@@ -125,7 +133,21 @@ def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Ite
 
         plan = registry.plans()[ops[0]]
         for text in options.problem:
-            yield ops[0], plan, plan.cases.from_options(fields_of(text, plan.descriptor_type))
+            yield Task(ops[0], plan, plan.cases.from_options(fields_of(text, plan.descriptor_type)))
+
+
+def _laid_out(task: Task, asked: list[str] | None) -> Task:
+    """The task with its inputs as the user wants them to lie."""
+    if not asked:
+        return task
+    layouts = {name: layout for name, _, layout in (one.partition("=") for one in asked)}
+    inputs = [operand.name for operand in present_operands(task.plan, task.descriptor) if operand.access is Access.READ]
+    for name, layout in layouts.items():
+        if name not in inputs:
+            raise ValueError(no_such("input", name, inputs))
+        if layout not in LAYOUTS:
+            raise ValueError(no_such("layout", layout, LAYOUTS))
+    return task._replace(layouts=layouts)
 
 
 def measured(tasks: list[Task], ops: list[str], settings: Settings, console: Console) -> Iterator[Row | HostRow]:
@@ -141,9 +163,9 @@ def measured(tasks: list[Task], ops: list[str], settings: Settings, console: Con
         disable=not console.is_terminal,
     ) as bar:
         whole = bar.add_task("", total=len(tasks) + len(ops))
-        for op, plan, descriptor in tasks:
-            _say(bar, whole, f"{op}: {describe(descriptor)}")
-            yield measure(op, plan, descriptor, settings)
+        for task in tasks:
+            _say(bar, whole, f"{task.op}: {task}")
+            yield measure(task, settings)
         for op in ops:
             _say(bar, whole, f"{op}: host time")
             yield from filter(None, [measure_host(op, plans[op], settings)])

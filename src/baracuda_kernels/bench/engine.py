@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from baracuda_kernels.bench.correct import Comparison, compare
+from baracuda_kernels.bench.layouts import Layouts, describe_layouts
 from baracuda_kernels.bench.peers import PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, poison
 from baracuda_kernels.bench.timing import Times, clock_of, interleaved
@@ -22,7 +24,19 @@ from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.workspace import Workspace
 
-Task = tuple[str, type[Plan[Any, Any]], Descriptor]
+
+class Task(NamedTuple):
+    """A problem to time."""
+
+    op: str
+    plan: type[Plan[Any, Any]]
+    descriptor: Descriptor
+    layouts: Layouts = MappingProxyType({})
+
+    def __str__(self) -> str:
+        lying = describe_layouts(self.layouts)
+        return f"{describe(self.descriptor)}{lying and ', '}{lying}"
+
 
 CPU = Device.cpu()
 COPIES = ("torch copy_", "numpy copyto")
@@ -55,6 +69,7 @@ class Row:
     times: dict[str, Times] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    layouts: dict[str, str] = field(default_factory=dict)  # of inputs that do not lie row by row
 
     @property
     def ours(self) -> Times | None:
@@ -96,16 +111,17 @@ def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = 
             by_element.setdefault(element_of(descriptor), []).append(descriptor)
         for descriptors in by_element.values():
             for descriptor in descriptors if per_element is None else _spread(descriptors, per_element):
-                yield op, plans[op], descriptor
+                for layouts in cases.showcase_layouts(descriptor) if per_element is None else ({},):
+                    yield Task(op, plans[op], descriptor, layouts)
 
 
 def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
     """How the time grows: the first showcase problem of each op, with each of the values ("seq_len=1024,4096") of one field."""
     name, _, values = field_and_values.partition("=")
     for op in ops:
-        _, plan, first = next(showcase([op], 1, kind))
+        first = next(showcase([op], 1, kind))
         for value in values.split(","):
-            yield op, plan, replace(first, **{name: int(value)})
+            yield first._replace(descriptor=replace(first.descriptor, **{name: int(value)}))
 
 
 def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
@@ -114,9 +130,10 @@ def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
     return [items[at] for at in sorted({at * last // max(1, count - 1) for at in range(count)})]
 
 
-def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Settings) -> Row:
-    moved, flops = bytes_moved(plan, descriptor), plan.cases.flops(descriptor)
-    row = Row(op, describe(descriptor), descriptor.plain(), moved, flops)
+def measure(task: Task, settings: Settings) -> Row:
+    op, plan, descriptor, layouts = task
+    moved, flops = bytes_moved(plan, descriptor, layouts), plan.cases.flops(descriptor)
+    row = Row(op, str(task), descriptor.plain(), moved, flops, layouts=dict(layouts))
     try:
         chosen = plan.select(Stream.on(settings.device), descriptor)
     except Unsupported as refusal:
@@ -126,7 +143,7 @@ def measure(op: str, plan: type[Plan[Any, Any]], descriptor: Any, settings: Sett
         row.wrong["select"] = str(failure)
         return row
     row.kernel = chosen.kernel.name
-    problem = Problem(plan, descriptor, device=settings.device)
+    problem = Problem(plan, descriptor, device=settings.device, layouts=layouts)
     expected = problem.expected() if settings.checked else None
     if not settings.checked:
         row.notes.append("not compared with the reference")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import typing
 from dataclasses import fields
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
+from baracuda_kernels.bench.layouts import Layouts, place, stored_shape
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -50,16 +53,29 @@ def present_operands(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> list
     return [operand for operand in plan.args_type.OPERANDS if operand.presence(descriptor) is not False]
 
 
-def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> int:
-    """Every input read once, every output written once."""
-    present = present_operands(plan, descriptor)
-    return sum(operand.size(descriptor) for operand in present if operand.access is not Access.SCRATCH)
+def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor, layouts: Layouts = MappingProxyType({})) -> int:
+    """Every input read once, every output written once; of an input that is broadcast, what lies in memory."""
+    moved = 0
+    for operand in present_operands(plan, descriptor):
+        size = 0 if operand.access is Access.SCRATCH else operand.size(descriptor)
+        if operand.name in layouts:
+            shape = operand.shapes(descriptor)[0]
+            size = size * math.prod(stored_shape(shape, layouts[operand.name])) // max(1, math.prod(shape))
+        moved += size
+    return moved
 
 
 class Problem:
     """A descriptor with random operands that are exact in their element. The result it should have is computed when asked for."""
 
-    def __init__(self, plan: type[Plan[Any, Any]], descriptor: Any, seed: int = 0, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        plan: type[Plan[Any, Any]],
+        descriptor: Any,
+        seed: int = 0,
+        device: Device | None = None,
+        layouts: Layouts = MappingProxyType({}),
+    ) -> None:
         import torch
 
         from baracuda_kernels.interop.torch_views import DTYPES
@@ -74,13 +90,14 @@ class Problem:
         for operand in present_operands(plan, descriptor):
             values = special.get(operand.name)
             shape = operand.shapes(descriptor)[0] if values is None else values.shape
-            tensor = self.operands[operand.name] = torch.empty(shape, dtype=DTYPES[operand.element(descriptor)], device=where)
+            dtype = DTYPES[operand.element(descriptor)]
             if operand.access is Access.READ:
                 values = rng.standard_normal(shape, "float32") if values is None else values
-                tensor.copy_(torch.as_tensor(values))
-                self.inputs[operand.name] = tensor
+                tensor = self.inputs[operand.name] = place(values, shape, layouts.get(operand.name), dtype, where)
             else:
+                tensor = torch.empty(shape, dtype=dtype, device=where)
                 poison(tensor)
+            self.operands[operand.name] = tensor
 
     def exact_inputs(self, arrays: Any) -> dict[str, Any]:
         """Exactly what the elements hold, as float64 arrays."""

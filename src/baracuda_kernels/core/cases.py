@@ -70,6 +70,10 @@ class Cases(Generic[D]):
         """What is timed on a CUDA device, where problems have to be larger."""
         return self.showcase()
 
+    def showcase_layouts(self, descriptor: D) -> Iterator[dict[str, str]]:
+        """In which layouts such a problem is timed: by the input's name, how it lies where that is not row by row (see `bench.layouts`)."""
+        yield {}
+
     def inputs(self, descriptor: D, rng: Any) -> dict[str, Any]:
         """Inputs as float64 arrays, by name; those left out are normal random numbers."""
         return {}

@@ -1,0 +1,41 @@
+"""How the inputs of a timed problem lie: row by row, unless something else is said of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baracuda_kernels.core.layout import Shape
+
+__all__ = ["LAYOUTS", "TRANSPOSED", "Layouts", "describe_layouts", "place", "stored_shape"]
+
+TRANSPOSED = "transposed"  # the last two axes change places in memory
+KEPT_AXIS = {"row": -1, "column": -2}  # one row, or one column, for all
+LAYOUTS = (TRANSPOSED, *KEPT_AXIS)
+Layouts = Mapping[str, str]  # by the input's name
+
+
+def stored_shape(shape: Shape, layout: str | None) -> Shape:
+    """The part of it that lies in memory, and is broadcast to the rest."""
+    if layout not in KEPT_AXIS:
+        return shape
+    kept = len(shape) + KEPT_AXIS[layout]
+    return tuple(extent if axis == kept else 1 for axis, extent in enumerate(shape))
+
+
+def place(values: Any, shape: Shape, layout: str | None, dtype: Any, device: str) -> Any:
+    """A tensor of the shape in that layout, with those of the values that it has a place for."""
+    import torch
+
+    stored = stored_shape(shape, layout)
+    if layout == TRANSPOSED:
+        tensor = torch.empty((*stored[:-2], stored[-1], stored[-2]), dtype=dtype, device=device).transpose(-1, -2)
+    else:
+        tensor = torch.empty(stored, dtype=dtype, device=device)
+    tensor.copy_(torch.as_tensor(values)[tuple(slice(extent) for extent in stored)])
+    return tensor.expand(shape)
+
+
+def describe_layouts(layouts: Layouts) -> str:
+    """Such as "input transposed, other row"."""
+    return ", ".join(f"{name} {layout}" for name, layout in layouts.items())
