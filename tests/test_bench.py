@@ -92,18 +92,23 @@ def test_inputs_may_lie_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "There is no" in capsys.readouterr().err
 
 
-def test_what_is_measured_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, RuntimeError])
+def test_what_is_measured_is_kept_whatever_happens_next(cause: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = command.measure
 
-    def interrupted(task: Task, settings: Any) -> Any:
+    def failing(task: Task, settings: Any) -> Any:
         if task.descriptor.input_shape == (3, 5):  # type: ignore[attr-defined]
-            raise KeyboardInterrupt
+            raise cause
         return measured(task, settings)
 
-    monkeypatch.setattr(command, "measure", interrupted)
+    monkeypatch.setattr(command, "measure", failing)
     out = tmp_path / "run.json"
     asked = ["softmax", "--problem", "shape=6,40", "--problem", "shape=3,5", "--no-compile", "--no-jax", "--rounds", "1"]
-    assert command.main([*asked, "--out", str(out)]) == 130
+    if cause is KeyboardInterrupt:
+        assert command.main([*asked, "--out", str(out)]) == 130
+    else:
+        with pytest.raises(cause):
+            command.main([*asked, "--out", str(out)])
     assert [row["problem"] for row in json.loads(out.read_text())["rows"]] == ["softmax f32 [6,40] axis 1"]
 
 

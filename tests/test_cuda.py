@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
+from baracuda_kernels.bench.engine import Settings
+from baracuda_kernels.bench.host import measure_host
 from baracuda_kernels.check.aot import configurations, triton_kernels
 from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.check.case import Case
@@ -389,3 +391,9 @@ def test_bits_of_halves_survive_the_way_to_the_device() -> None:
     inputs = random_inputs(bk.SoftmaxPlan, problem, numpy.random.default_rng(0))
     trial = run_trial(bk.SoftmaxPlan.select(STREAM, problem), inputs)
     assert numpy.array_equal(decode(trial.operands["x"].raw, BF16).reshape(3, 50), inputs["x"])
+
+
+@pytest.mark.parametrize("op", ["softmax", "unary", "reduce", "fused"])
+def test_a_launch_is_timed_beside_triton_s_own(op: str) -> None:
+    row = measure_host(op, PLANS[op], Settings(rounds=1, device=DEVICE))
+    assert row is not None and {"Triton kernel[grid]", "torch.exp(out=)"} <= set(row.times)

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown, 130 if interrupted: what is measured by then is kept."""
+    """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown, 130 if interrupted. What is measured is kept, whatever happens next."""
     plans = registry.plans()
     unknown = [op for op in options.ops if op not in plans]
     if unknown:
@@ -93,7 +93,6 @@ def run(options: argparse.Namespace) -> int:
         return 2
     rows: list[Row] = []
     host_rows: list[HostRow] = []
-    status = 0
     try:
         for each in measured(tasks, [] if options.vary or options.problem else ops, settings, console):
             if isinstance(each, Row):
@@ -101,8 +100,14 @@ def run(options: argparse.Namespace) -> int:
             else:
                 host_rows.append(each)
     except KeyboardInterrupt:
-        status = INTERRUPTED
         console.print(f"interrupted after {len(rows)} of {len(tasks)} problems", style="red")
+        return INTERRUPTED
+    finally:
+        _report(rows, host_rows, options, settings, console)
+    return int(any(row.wrong for row in rows))
+
+
+def _report(rows: list[Row], host_rows: list[HostRow], options: argparse.Namespace, settings: Settings, console: Console) -> None:
     console.print(report.LEGEND, style="dim")
     for table in report.bench_tables(rows):
         console.print(table)
@@ -117,7 +122,6 @@ def run(options: argparse.Namespace) -> int:
     path = options.out or record.default_path()
     record.write(record.as_record(rows, host_rows, settings), path)
     console.print(f"written to {path}", markup=False)
-    return status or int(any(row.wrong for row in rows))
 
 
 def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:

@@ -14,13 +14,15 @@ __all__ = ["through_triton"]
 
 def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> Callable[[], object]:
     """`kernel[grid](...)` for the first of the plan's calls, on PyTorch tensors by name."""
-    call = plan.admit(args).calls[0]  # type: ignore[attr-defined]
+    launch: Any = plan.admit(args)
+    call, declared = launch.calls[0], plan.args_type.OPERANDS
+    names = [declared[place].name for place in getattr(launch, "places", range(len(declared)))]
 
     def given(argument: Any) -> Any:
         if isinstance(argument, tuple):
             return tuple(map(given, argument))
         if isinstance(argument, At):
-            return operands[plan.args_type.OPERANDS[argument.operand].name]
+            return operands[names[argument.operand]]
         return argument.value if isinstance(argument, Step) else argument
 
     arguments = [given(argument) for argument in call.arguments]
