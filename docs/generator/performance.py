@@ -40,8 +40,11 @@ def short(runs: list[Record]) -> str:
 
 
 def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
-    """Of each op's newest run the first row, which is the most telling of its showcase; of a forward the first of every element."""
-    newest = {row["op"]: run for run in runs for row in run["rows"]}
+    """Of each op's newest run the first row, which is the most telling of its showcase; of a forward the first of every element.
+
+    A run that was not compared with the reference represents nothing.
+    """
+    newest = {row["op"]: run for run in runs for row in run["rows"] if row["errors"]}
     for op, run in newest.items():
         rows = [row for row in run["rows"] if row["op"] == op and row["share_of_floor"] is not None]
         first_of_element = {row["descriptor"]["element"]: row for row in reversed(rows)}
