@@ -127,11 +127,11 @@ def test_a_page_without_a_place_for_a_plan_is_refused(generate: Any) -> None:
 def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -> None:
     from generator import performance
 
-    def row(op: str, element: str, number: int, **ratios: float) -> Any:
+    def row(op: str, element: str, number: int, checked: bool = True, **ratios: float) -> Any:
         descriptor, time = {"element": element}, {"median": 0.001}
-        times = {"numba." + op: time}
+        times, errors = {"numba." + op: time}, [{"output": "y", "error": 0.0, "bound": 1e-6}] if checked else []
         return {"op": op, "problem": f"{element} {number}", "kernel": f"numba.{op}", "descriptor": descriptor, "times": times,
-                "floor": time, "share_of_floor": 1.0, "times_faster_than": ratios}  # fmt: skip
+                "errors": errors, "floor": time, "share_of_floor": 1.0, "times_faster_than": ratios}  # fmt: skip
 
     machine = {"cpu": "a processor", "cores": 2, "versions": {}}
     ratios = {"PyTorch": 3.0, "JAX": 2.0, "aten.softmax": 1.5, "a part of it": 0.5}
@@ -141,7 +141,8 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
         "date": "2026-01",
         "rows": [row("softmax", "f32", 0), *(row("softmax_backward", kind, 4) for kind in ("f32", "bf16"))],
     }
-    text = performance.short([old, new])
+    unchecked = machine | {"date": "2026-03", "rows": [row("softmax", "f32", 5, checked=False)]}
+    text = performance.short([old, new, unchecked])
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| softmax")] == ["f32 1", "bf16 3", "f32 4"]
     assert "| 2.00× | JAX |" in text and "softmax: Loud." in text
 
