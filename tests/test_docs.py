@@ -41,7 +41,8 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     if page.name == "jax.md":
-        pytest.importorskip("jax")
+        jax = pytest.importorskip("jax")
+        jax.config.update("jax_default_device", jax.devices("cpu")[0])  # where the page's arrays are
     for code, shown in BLOCK.findall(page.read_text(encoding="utf-8")):
         exec(compile(code, page.name, "exec"), names)
         printed = capsys.readouterr().out

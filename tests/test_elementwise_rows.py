@@ -338,7 +338,10 @@ def test_reference_gradient_is_pytorch(row: Row) -> None:
         tensors = [torch.from_numpy(operand).requires_grad_() for operand in operands]
         result = in_torch(row)(*tensors, *parameters)
         d = torch.linspace(0.5, 2.0, result.numel(), dtype=torch.float64)
-        every = torch.autograd.grad(result, tensors, d, materialize_grads=True)
+        try:
+            every = torch.autograd.grad(result, tensors, d, materialize_grads=True)
+        except NotImplementedError as absent:  # PyTorch 2.11 has none for nextafter
+            pytest.skip(str(absent))
         for found, expected in zip(every, reference_gradients(row, d.numpy(), operands, parameters), strict=True):
             found, expected = (found + 0).numpy(), numpy.broadcast_to(expected, d.shape)
             error = ~agrees(row, found, expected)
