@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
+import baracuda_kernels.torch
 from baracuda_kernels import functional
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.interop.torch_views import DTYPES
@@ -93,12 +95,28 @@ ODD = (
 
 def _torch(name: str, x: torch.Tensor, dim: Any, keepdim: bool) -> torch.Tensor:
     if name.endswith("norm"):
-        order = {"l1_norm": 1.0, "l2_norm": 2.0, "linf_norm": INF, "vector_norm": 2.0}[name]
+        order = {"l1_norm": 1.0, "linf_norm": INF}.get(name, 2.0)
         return torch.linalg.vector_norm(x, order, dim, keepdim)
     if name in ("nanmax", "nanmin"):
         filled = x.nan_to_num(-INF if name == "nanmax" else INF, INF, -INF)
         found = getattr(filled, "a" + name[3:])(dim, keepdim)
         return torch.where(x.isnan().all(dim, keepdim), NAN, found)
+    if name in ("nanargmax", "nanargmin"):
+        filled = x.nan_to_num(-INF if name == "nanargmax" else INF, INF, -INF)
+        best = getattr(filled, "amax" if name == "nanargmax" else "amin")(dim, keepdim=True)
+        found = ((filled == best) & ~x.isnan()).int().argmax(dim, keepdim)
+        return torch.where(x.isnan().all(dim, keepdim), -1, found)
+    if name in ("nanvar", "nanstd"):
+        present, filled = (~x.isnan()).sum(dim, keepdim=True), x.nan_to_num(0.0, INF, -INF)
+        distances = torch.where(x.isnan(), 0.0, filled - filled.sum(dim, keepdim=True) / present)
+        result = (distances**2).sum(dim, keepdim) / (present if keepdim else present.squeeze(dim)).sub(1).clamp(0)
+        return result if name == "nanvar" else result.sqrt()
+    if name == "nanprod":
+        return torch.where(x.isnan(), 1.0, x).prod(dim, keepdim)
+    if name == "logmeanexp":
+        return torch.logsumexp(x, dim, keepdim) - math.log(x.shape[dim])
+    if name == "reduce_xor":
+        return functools.reduce(torch.bitwise_xor, x.unbind(dim))
     if name == "ptp":
         return x.amax(dim, keepdim) - x.amin(dim, keepdim)
     if name == "count_nonzero":
@@ -106,7 +124,7 @@ def _torch(name: str, x: torch.Tensor, dim: Any, keepdim: bool) -> torch.Tensor:
     return getattr(torch, name)(x, dim, keepdim=keepdim)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if bk.ElementKind.F32 in row.elements])
 @pytest.mark.parametrize("element", FLOATS)
 def test_as_pytorch_in_odd_cases(name: str, element: bk.ElementKind) -> None:
     x = torch.tensor(ODD, dtype=DTYPES[element])
@@ -146,6 +164,7 @@ def test_dims_as_pytorch() -> None:
     for order in (0, 0.5, 1, 2, 3, -2, INF, -INF):
         wanted = torch.linalg.vector_norm(x, order, (0, 2))
         assert torch.allclose(_of("vector_norm", x, (0, 2), ord=order), wanted)
+        assert torch.allclose(_of("norm", x, order, (0, 2)), torch.norm(x, order, (0, 2)))
 
 
 # --- nothing -------------------------------------------------------------------------------------------------------------------
@@ -153,14 +172,16 @@ def test_dims_as_pytorch() -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_of_nothing(name: str) -> None:
-    nothing, no_results = numpy.zeros((3, 0), numpy.float32), numpy.zeros((0, 3), numpy.float32)
+    dtype = numpy.float32 if bk.ElementKind.F32 in TABLE[name].elements else numpy.int32
+    nothing, no_results = numpy.zeros((3, 0), dtype), numpy.zeros((0, 3), dtype)
     assert _of(name, no_results, 1).shape == (0,)
     if TABLE[name].needs_elements:
         with pytest.raises(bk.InvalidProblem, match=f"there is no {name} of nothing"):
             _of(name, nothing, 1)
         return
     result = _of(name, nothing, 1)
-    of_one = {"prod": 1.0, "all": True, "mean": NAN, "var": NAN, "std": NAN, "nanmean": NAN, "logsumexp": -INF}
+    of_one = dict.fromkeys(("mean", "var", "std", "nanmean", "nanvar", "nanstd", "logmeanexp"), NAN)
+    of_one |= {"prod": 1.0, "nanprod": 1.0, "all": True, "logsumexp": -INF}
     assert result.shape == (3,) and numpy.array_equal(result, [of_one.get(name, 0)] * 3, equal_nan=result.dtype.kind == "f")
 
 
@@ -224,6 +245,18 @@ def test_gradients_of_ties_zeros_and_norms() -> None:
     absent = torch.tensor([[1.0, NAN, 7.0, 7.0]], dtype=torch.float64)
     gradient = _of("nanmax_backward", torch.ones(1, dtype=torch.float64), absent, torch.full((1,), 7.0, dtype=torch.float64), 1)
     assert gradient.tolist() == [[0.0, 0.0, 0.5, 0.5]]
+    assert torch.allclose(*_gradients("ptp", tied, 1))
+    assert torch.allclose(*_gradients("nanprod", torch.tensor([[0.0, NAN, 7.0, 2.0]], dtype=torch.float64), 1))
+    own = baracuda_kernels.torch.norm(zeros.clone().requires_grad_(), 3.0, 1)
+    assert torch.allclose(own, torch.norm(zeros, 3.0, 1)) and own.requires_grad
+
+
+def test_variance_of_present_far_from_zero() -> None:
+    x = torch.randn(50, 300, generator=torch.Generator().manual_seed(4), dtype=torch.float64) + 1e6
+    x[:, ::3] = NAN
+    wanted = numpy.nanvar(x.numpy() - 1e6, 1, ddof=1)
+    assert numpy.allclose(_of("nanvar", x, 1), wanted, rtol=1e-9)
+    assert numpy.allclose(_of("nanvar", x.T.contiguous(), 0), wanted, rtol=1e-9)
 
 
 # --- sums to a smaller shape ---------------------------------------------------------------------------------------------------

@@ -40,15 +40,18 @@ class Writer(Loops):
 
     def written(self, is_part: bool) -> str:
         module = ir.Module(name="reduction")
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 5), ENTRY)
-        self.words, counter, self.input, self.result, self.workspace = function.args
+        operands, results = self.reduction.operands, len(self.reduction.results)
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * (3 + operands + results)), ENTRY)
+        self.words, counter, *pointers, self.workspace = function.args
+        self.inputs, self.results = pointers[:operands], pointers[operands:]
         function.append_basic_block("room")  # for what is on the stack
         begin = function.append_basic_block("begin")
         self.builder = builder = ir.IRBuilder(begin)
         numbers = self.reduction.finish.parameters
         self.parameters = [builder.bitcast(self.word(Word.NUMBERS + place), ir.DoubleType()) for place in range(numbers)]
-        self.reduced_at = Word.NUMBERS + numbers
-        self.kept_at = self.reduced_at + 2 * self.reduced
+        self.steps_at = Word.NUMBERS + numbers
+        self.reduced_at = self.steps_at + operands + results
+        self.kept_at = self.reduced_at + (1 + operands) * self.reduced
         self.current, self.levels = self.states(self.unit, self.chunks), self.states(self.unit, self.chunks * LEVELS)
         self.prepare()
         per_task, items = self.word(Word.PER_TASK), self.word(Word.ITEMS)
@@ -68,8 +71,8 @@ class Writer(Loops):
         builder = self.builder
         rest, segment = self.divided(item, self.word(Word.SEGMENTS))
         outer, strip = self.divided(rest, self.word(Word.STRIPS))
-        source, target = self.located(outer, self.kept_at, self.kept, 2)
-        result = self.enter(outer, strip, source, target)
+        offsets = self.located(outer, self.kept_at, self.kept, len(self.inputs) + len(self.results))
+        result = self.enter(outer, strip, offsets)
         length = self.word(Word.SEGMENT)
         first = builder.mul(segment, length)
         past = self.smaller(builder.add(first, length), self.word(Word.BLOCKS))
@@ -89,12 +92,14 @@ class Writer(Loops):
     # --- what a form says ------------------------------------------------------------------------------------------------------
 
     count: ir.Value  # vectors of this unit
-    target: ir.Value  # where its first result is
+    sources: list[ir.Value]  # where its first elements are in each input
+    targets: list[ir.Value]  # where its first results are
 
-    def enter(self, outer: ir.Value, strip: ir.Value, source: ir.Value, target: ir.Value) -> ir.Value:
-        """Begins with a unit; gives the number of its first result."""
-        self.count, self.source = number(1), source
-        self.target = self.at(self.result, target, stored_type(self.reduction.result))
+    def enter(self, outer: ir.Value, strip: ir.Value, offsets: list[ir.Value]) -> ir.Value:
+        """Begins with a unit, given where it is in inputs and results; gives the number of its first result."""
+        self.count, self.sources = number(1), offsets[: len(self.inputs)]
+        kinds = map(stored_type, self.reduction.results)
+        self.targets = [self.at(*each) for each in zip(self.results, offsets[len(self.inputs) :], kinds, strict=True)]
         return outer
 
     def look_at_first(self) -> None:
@@ -137,15 +142,16 @@ class Writer(Loops):
     # --- results ---------------------------------------------------------------------------------------------------------------
 
     def finish(self, chunk: ir.Value, state: State) -> None:
-        builder, element = self.builder, self.reduction.result
-        emitter, kind = Emitter(builder, self.unit), stored_type(element)
-        (value,) = self.apply(self.reduction.finish, self.unit, state)
-        room = self.variable(emitter.vector(kind))
-        builder.store(emitter.stored(value, element), room)
-        step, first = self.word(Word.RESULT_STEP), builder.mul(chunk, number(self.unit))
-        with self.counting(number(0), self.width(chunk)) as lane:
-            value = builder.load(self.at(room, lane, kind), typ=kind)
-            builder.store(value, self.at(self.target, builder.mul(builder.add(first, lane), step), kind))
+        builder, emitter = self.builder, Emitter(self.builder, self.unit)
+        values = self.apply(self.reduction.finish, self.unit, state)
+        first = builder.mul(chunk, number(self.unit))
+        for place, (value, element) in enumerate(zip(values, self.reduction.results, strict=True)):
+            kind, step = stored_type(element), self.step(len(self.inputs) + place)
+            room = self.variable(emitter.vector(kind))
+            builder.store(emitter.stored(value, element), room)
+            with self.counting(number(0), self.width(chunk)) as lane:
+                value = builder.load(self.at(room, lane, kind), typ=kind)
+                builder.store(value, self.at(self.targets[place], builder.mul(builder.add(first, lane), step), kind))
 
     def leave(self, chunk: ir.Value, state: State, result: ir.Value, segment: ir.Value) -> None:
         """Puts a segment where the last form finds it."""
@@ -165,6 +171,10 @@ class Writer(Loops):
         return self.at(self.workspace, builder.add(every, here), I64)
 
     # --- pieces ----------------------------------------------------------------------------------------------------------------
+
+    def step(self, operand: int) -> ir.Value:
+        """From one column to the next, in an input or a result."""
+        return self.word(self.steps_at + operand)
 
     def at(self, address: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:
         return self.builder.gep(address, [place], source_etype=kind)
@@ -193,11 +203,13 @@ class Writer(Loops):
     def combine(self, lanes: int, a: State, b: State) -> State:
         return self.apply(self.reduction.combine, lanes, [*a, *b])
 
-    def term(self, raw: ir.Value, place: ir.Value, first: ir.Value | None) -> State:
-        """Of LANES elements with these numbers."""
+    def term(self, raw: Sequence[ir.Value], place: ir.Value, first: ir.Value | None) -> State:
+        """Of LANES elements of each input with these numbers."""
         emitter, element = Emitter(self.builder, LANES), self.reduction.element
-        value = emitter.loaded(raw, element)
-        return self.apply(self.reduction.term, LANES, [value, place, value if first is None else emitter.loaded(first, element)])
+        value, *others = (emitter.loaded(each, element) for each in raw)
+        return self.apply(
+            self.reduction.term, LANES, [value, place, value if first is None else emitter.loaded(first, element), *others]
+        )
 
     def elements(self, address: ir.Value) -> ir.Value:
         """LANES elements as they are stored."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from baracuda_kernels.formula.llvm_loops import I32, I64, PTR, number
-from baracuda_kernels.formula.llvm_operations import Emitter, stored_type
+from baracuda_kernels.formula.llvm_operations import Emitter
 from baracuda_kernels.formula.llvm_reduction import Writer
 from baracuda_kernels.formula.llvm_reduction_launch import BLOCK, LANES, Form, Lies, Word, chunks_of
 from baracuda_kernels.formula.reduction import FIRST, Reduction
@@ -33,13 +33,15 @@ def body(text: str, form: str, lies: str, kept: str, reduced: str, is_part: str)
 
 class _Rows(Writer):
     def prepare(self) -> None:
-        self.room = self.variable(self.stored, LANES if self.lies == Lies.DIRECT else BLOCK)
+        size = LANES if self.lies == Lies.DIRECT else BLOCK
+        self.rooms = [self.variable(self.stored, size) for _ in self.inputs]
         self.first = self.variable(self.stored)
         self.lanes = self.states(LANES, 1)
 
     def look_at_first(self) -> None:
         if self.reduction.term_uses(FIRST):
-            self.builder.store(self.builder.load(self.at(self.input, self.source, self.stored), typ=self.stored), self.first)
+            source = self.at(self.inputs[0], self.sources[0], self.stored)
+            self.builder.store(self.builder.load(source, typ=self.stored), self.first)
 
     def block(self, block: ir.Value) -> None:
         builder = self.builder
@@ -48,27 +50,30 @@ class _Rows(Writer):
         first = None
         if self.reduction.term_uses(FIRST):
             first = Emitter(builder, LANES).splat(builder.load(self.first, typ=self.stored))
-        row = self.gathered(begin, length)
+        rows = self.gathered(begin, length)
         self.store(self.start(LANES), self.lanes, number(0))
         whole = builder.and_(length, number(-LANES))
         with self.counting(number(0), whole, LANES) as at:
-            term = self.term(self.elements(self.at(row, at, self.stored)), self.places(builder.add(begin, at)), first)
+            elements = [self.elements(self.at(row, at, self.stored)) for row in rows]
+            term = self.term(elements, self.places(builder.add(begin, at)), first)
             self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
         with builder.if_then(builder.icmp_signed("<", whole, length)):
-            self.rest(self.at(row, whole, self.stored), builder.add(begin, whole), builder.sub(length, whole), first)
+            left = [self.at(row, whole, self.stored) for row in rows]
+            self.rest(left, builder.add(begin, whole), builder.sub(length, whole), first)
         state, lanes = self.load(self.lanes, number(0)), LANES
         while lanes > 1:
             lanes //= 2
             state = self.combine(lanes, *([self.part(value, half * lanes, lanes) for value in state] for half in range(2)))
         self.store(state, self.current, number(0))
 
-    def rest(self, address: ir.Value, begin: ir.Value, count: ir.Value, first: ir.Value | None) -> None:
+    def rest(self, addresses: list[ir.Value], begin: ir.Value, count: ir.Value, first: ir.Value | None) -> None:
         """The last elements, fewer than LANES."""
         builder, emitter = self.builder, Emitter(self.builder, LANES)
         if self.lies == Lies.DIRECT:
-            self.copy(address, number(1), count, self.room)
-            address = self.room
-        term = self.term(self.elements(address), self.places(begin), first)
+            for address, room in zip(addresses, self.rooms, strict=True):
+                self.copy(address, number(1), count, room)
+            addresses = self.rooms
+        term = self.term(list(map(self.elements, addresses)), self.places(begin), first)
         inside = builder.icmp_signed("<", self.places(number(0)), emitter.splat(count))
         term = [builder.select(inside, value, none) for value, none in zip(term, self.start(LANES), strict=True)]
         self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
@@ -81,21 +86,25 @@ class _Rows(Writer):
         chosen = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
         return self.builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), chosen)
 
-    def gathered(self, begin: ir.Value, length: ir.Value) -> ir.Value:
-        """Where a block lies side by side: in place, or in the room after it was copied run by run."""
-        builder = self.builder
+    def gathered(self, begin: ir.Value, length: ir.Value) -> list[ir.Value]:
+        """Where a block of each input lies side by side: in place, or in the room after it was copied run by run."""
+        builder, operands = self.builder, len(self.inputs)
         if self.lies == Lies.DIRECT:
-            return self.at(self.input, builder.add(self.source, begin), self.stored)
-        inner = self.reduced_at + 2 * (self.reduced - 1)
-        extent, step = self.word(inner), number(1) if self.lies == Lies.RUNS else self.word(inner + 1)
+            pairs = zip(self.inputs, self.sources, strict=True)
+            return [self.at(input, builder.add(source, begin), self.stored) for input, source in pairs]
+        inner = self.reduced_at + (1 + operands) * (self.reduced - 1)
+        extent = self.word(inner)
         with self.running(length) as (place, following):
             outer, here = self.divided(builder.add(begin, place), extent)
             run = self.smaller(builder.sub(extent, here), builder.sub(length, place))
-            (offset,) = self.located(outer, self.reduced_at, self.reduced - 1, 1)
-            offset = builder.add(builder.add(self.source, offset), builder.mul(here, step))
-            self.copy(self.at(self.input, offset, self.stored), step, run, self.at(self.room, place, self.stored))
+            offsets = self.located(outer, self.reduced_at, self.reduced - 1, operands)
+            for operand, offset in enumerate(offsets):
+                step = number(1) if self.lies == Lies.RUNS else self.word(inner + 1 + operand)
+                offset = builder.add(builder.add(self.sources[operand], offset), builder.mul(here, step))
+                source, room = self.at(self.inputs[operand], offset, self.stored), self.rooms[operand]
+                self.copy(source, step, run, self.at(room, place, self.stored))
             builder.store(builder.add(place, run), following)
-        return self.room
+        return self.rooms
 
 
 class _Columns(Writer):
@@ -111,16 +120,17 @@ class _Columns(Writer):
         self.lanes = self.states(LANES, LANES * self.chunks)
         self.builder.store(ir.Constant(vector, None), self.room)  # of a strip that is not full the rest is anything, but something
 
-    def enter(self, outer: ir.Value, strip: ir.Value, source: ir.Value, target: ir.Value) -> ir.Value:
+    def enter(self, outer: ir.Value, strip: ir.Value, offsets: list[ir.Value]) -> ir.Value:
         builder, columns = self.builder, self.word(Word.COLUMNS)
         first = builder.mul(strip, number(self.chunks * LANES))
         self.columns = self.smaller(number(self.chunks * LANES), builder.sub(columns, first))
+        super().enter(outer, strip, [builder.add(at, builder.mul(first, self.step(place))) for place, at in enumerate(offsets)])
         self.count = builder.sdiv(builder.add(self.columns, number(LANES - 1)), number(LANES))
-        self.step = number(1) if self.lies == Lies.DIRECT else self.word(Word.STEP)
-        self.source = builder.add(source, builder.mul(first, self.step))
-        offset = builder.add(target, builder.mul(first, self.word(Word.RESULT_STEP)))
-        self.target = self.at(self.result, offset, stored_type(self.reduction.result))
         return builder.add(builder.mul(outer, columns), first)
+
+    def step(self, operand: int) -> ir.Value:
+        is_known = self.lies == Lies.DIRECT and operand < len(self.inputs)
+        return number(1) if is_known else super().step(operand)
 
     def width(self, chunk: ir.Value) -> ir.Value:
         return self.smaller(number(LANES), self.builder.sub(self.columns, self.builder.mul(chunk, number(LANES))))
@@ -128,16 +138,17 @@ class _Columns(Writer):
     def look_at_first(self) -> None:
         if self.reduction.term_uses(FIRST):
             with self.counting(number(0), self.count) as chunk:
-                self.builder.store(self.gathered(self.source, chunk), self.at(self.first, chunk, self.vector))
+                self.builder.store(self.gathered(0, self.sources[0], chunk), self.at(self.first, chunk, self.vector))
 
     @property
     def vector(self) -> ir.Type:
         return ir.VectorType(self.stored, LANES)
 
-    def gathered(self, offset: ir.Value, chunk: ir.Value) -> ir.Value:
+    def gathered(self, operand: int, offset: ir.Value, chunk: ir.Value) -> ir.Value:
         """A vector of one row of columns, by way of the room."""
-        place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), self.step))
-        self.copy(self.at(self.input, place, self.stored), self.step, self.width(chunk), self.room)
+        step = self.step(operand)
+        place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), step))
+        self.copy(self.at(self.inputs[operand], place, self.stored), step, self.width(chunk), self.room)
         return self.elements(self.room)
 
     def block(self, block: ir.Value) -> None:
@@ -148,30 +159,33 @@ class _Columns(Writer):
             self.store(self.start(LANES), self.lanes, place)
         whole = builder.sdiv(self.columns, number(LANES)) if self.lies == Lies.DIRECT else number(0)
         with self.counting(begin, past) as row:
-            (offset,) = self.located(row, self.reduced_at, self.reduced, 1)
-            offset = builder.add(self.source, offset)
+            located = self.located(row, self.reduced_at, self.reduced, len(self.inputs))
+            offsets = [builder.add(source, offset) for source, offset in zip(self.sources, located, strict=True)]
             with self.counting(number(0), whole) as chunk:
-                address = self.at(self.input, builder.add(offset, builder.mul(chunk, number(LANES))), self.stored)
-                self.ask_ahead(address)
-                self.take(self.elements(address), row, chunk)
+                first = builder.mul(chunk, number(LANES))
+                pairs = zip(self.inputs, offsets, strict=True)
+                addresses = [self.at(input, builder.add(offset, first), self.stored) for input, offset in pairs]
+                for operand, address in enumerate(addresses):
+                    self.ask_ahead(operand, address)
+                self.take(list(map(self.elements, addresses)), row, chunk)
             with self.counting(whole, self.count) as chunk:
-                self.take(self.gathered(offset, chunk), row, chunk)
+                self.take([self.gathered(operand, offset, chunk) for operand, offset in enumerate(offsets)], row, chunk)
         with self.counting(number(0), self.count) as chunk:
             self.fold(builder.mul(chunk, number(LANES)))
             self.store(self.load(self.lanes, builder.mul(chunk, number(LANES))), self.current, chunk)
 
-    def take(self, raw: ir.Value, row: ir.Value, chunk: ir.Value) -> None:
+    def take(self, raw: list[ir.Value], row: ir.Value, chunk: ir.Value) -> None:
         builder = self.builder
         lane = builder.add(builder.mul(chunk, number(LANES)), builder.and_(row, number(LANES - 1)))
         first = self.elements(self.at(self.first, chunk, self.vector)) if self.reduction.term_uses(FIRST) else None
         term = self.term(raw, Emitter(builder, LANES).splat(row), first)
         self.store(self.combine(LANES, self.load(self.lanes, lane), term), self.lanes, lane)
 
-    def ask_ahead(self, address: ir.Value) -> None:
+    def ask_ahead(self, operand: int, address: ir.Value) -> None:
         if self.reduced != 1:
             return
         builder, size = self.builder, self.reduction.element.size
-        step = builder.mul(self.word(self.reduced_at + 1), number(AHEAD * size))
+        step = builder.mul(self.word(self.reduced_at + 1 + operand), number(AHEAD * size))
         kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
         for line in range(0, LANES * size, LINE):
@@ -190,8 +204,8 @@ class _Columns(Writer):
 
 
 class _Merge(Writer):
-    def enter(self, outer: ir.Value, strip: ir.Value, source: ir.Value, target: ir.Value) -> ir.Value:
-        self.number = super().enter(outer, strip, source, target)
+    def enter(self, outer: ir.Value, strip: ir.Value, offsets: list[ir.Value]) -> ir.Value:
+        self.number = super().enter(outer, strip, offsets)
         return self.number
 
     def block(self, block: ir.Value) -> None:

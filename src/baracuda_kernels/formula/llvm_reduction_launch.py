@@ -37,9 +37,9 @@ class Lies:
 
 
 class Word:
-    """Where a launch's numbers stand; after them the parameters, the reduced dims, and the kept ones."""
+    """Where a launch's numbers stand; after them the parameters, the steps of columns, the reduced dims, and the kept ones."""
 
-    TASKS, PER_TASK, ITEMS, COUNT, BLOCKS, SEGMENT, SEGMENTS, COLUMNS, STRIPS, STEP, RESULT_STEP, PARTS, SLOTS, NUMBERS = range(14)
+    TASKS, PER_TASK, ITEMS, COUNT, BLOCKS, SEGMENT, SEGMENTS, COLUMNS, STRIPS, PARTS, SLOTS, NUMBERS = range(12)
 
 
 def chunks_of(reduction: Reduction) -> int:
@@ -68,29 +68,31 @@ def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -
     return 8 * len(reduction.state) * results * parts if parts > 1 else 0
 
 
-def reduced_dims(shape: Shape, stride: Sequence[int], axes: Collection[int]) -> list[Dim]:
-    """As few as the layout allows, in the order in which elements are numbered."""
+def reduced_dims(shape: Shape, strides: Sequence[Sequence[int]], axes: Collection[int]) -> list[Dim]:
+    """As few as the layouts allow, in the order in which elements are numbered."""
     dims: list[Dim] = []
     for axis in sorted(axes):
         if shape[axis] == 1:
             continue
-        dim = Dim(shape[axis], (stride[axis],))
-        if dims and dims[-1].steps[0] == dim.extent * dim.steps[0]:
+        dim = Dim(shape[axis], tuple(stride[axis] for stride in strides))
+        if dims and dims[-1].steps == tuple(dim.extent * step for step in dim.steps):
             dim = Dim(dims.pop().extent * dim.extent, dim.steps)
         dims.append(dim)
-    return dims or [Dim(1, (1,))]
+    return dims or [Dim(1, (1,) * len(strides))]
 
 
 def kernel(
     reduction: Reduction, shape: Shape, axes: Collection[int], parameters: Sequence[float] = ()
-) -> Callable[[Sequence[int], Sequence[int]], parallel.Launch]:
-    """The kernel: bind(strides of the input, strides of the result along the kept axes) -> launch."""
+) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], parallel.Launch]:
+    """The kernel: bind(strides of the inputs, strides of the results along the kept axes) -> launch."""
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
     kept_shape = tuple(shape[axis] for axis in kept_axes)
     count, results = math.prod(shape[axis] for axis in axes), math.prod(kept_shape)
     parts, text = _parts(results, count), reduction.text()
     numbers = [struct.unpack("q", struct.pack("d", value))[0] for value in (count, *parameters)]
-    work = math.prod(shape) * reduction.element.size + results * reduction.result.size
+    work = math.prod(shape) * reduction.element.size * reduction.operands
+    work += results * sum(element.size for element in reduction.results)
+    alone = Dim(1, (1,) * (reduction.operands + len(reduction.results)))
 
     def made(
         form: str, lies: str, kept: Sequence[Dim], reduced: Sequence[Dim], columns: Dim, blocks: int, segments: int, is_part: bool
@@ -104,9 +106,9 @@ def kernel(
         segment = -(-blocks // segments) if segments == 1 else segment_of(count)
         dims = [word for dim in (*reduced, *kept) for word in (dim.extent, *dim.steps)]
         work_words = [tasks, per_task, items, count, blocks, segment, segments]
-        place_words = [columns.extent, strips, *columns.steps, results * parts, parts]
-        words = as_words([*work_words, *place_words, *numbers, *dims])
-        function = build(body, 3, text, form, lies, str(len(kept)), str(len(reduced)), str(is_part))
+        place_words = [columns.extent, strips, results * parts, parts]
+        words = as_words([*work_words, *place_words, *numbers, *columns.steps, *dims])
+        function = build(body, 1 + len(alone.steps), text, form, lies, str(len(kept)), str(len(reduced)), str(is_part))
         return function, words, tasks
 
     def launch_of(*made_calls: tuple[Any, Any, int]) -> parallel.Launch:
@@ -124,32 +126,35 @@ def kernel(
 
         return launch
 
-    def bind(stride: Sequence[int], result_stride: Sequence[int]) -> parallel.Launch:
+    def bind(strides: Sequence[Sequence[int]], result_strides: Sequence[Sequence[int]]) -> parallel.Launch:
         if not results:
             return parallel.idle
-        reduced = reduced_dims(shape, stride, axes)
-        kept = collapse(kept_shape, [[stride[axis] for axis in kept_axes], result_stride])
+        reduced = reduced_dims(shape, strides, axes)
+        kept = collapse(kept_shape, [*([stride[axis] for axis in kept_axes] for stride in strides), *result_strides])
         blocks = -(-count // BLOCK)
-        form, lies, beside = _choice(count, reduced, kept)
+        form, lies, beside = _choice(count, reduced, kept, reduction.operands)
         outer = [dim for dim in kept if dim is not beside]
-        first = made(form, lies, outer, reduced, beside or Dim(1, (1, 1)), blocks, parts, parts > 1)
+        first = made(form, lies, outer, reduced, beside or alone, blocks, parts, parts > 1)
         if parts == 1:
             return launch_of(first)
         every = outer if beside is None else [*outer, beside]  # as segments are numbered
-        return launch_of(first, made(Form.MERGE, Lies.DIRECT, every, [], Dim(1, (1, 1)), parts, 1, False))
+        return launch_of(first, made(Form.MERGE, Lies.DIRECT, every, [], alone, parts, 1, False))
 
     return bind
 
 
-def _choice(count: int, reduced: Sequence[Dim], kept: Sequence[Dim]) -> tuple[str, str, Dim | None]:
+def _choice(count: int, reduced: Sequence[Dim], kept: Sequence[Dim], operands: int) -> tuple[str, str, Dim | None]:
     """The form, how it reads, and which of the kept dims is that of columns."""
-    step = reduced[-1].steps[0]
-    beside = next((dim for dim in kept if dim.steps[0] == 1 and dim.extent >= SIDE_BY_SIDE), None)
-    if beside is not None and step != 1:
+
+    def is_direct(dim: Dim) -> bool:
+        return all(step == 1 for step in dim.steps[:operands])
+
+    beside = next((dim for dim in kept if is_direct(dim) and dim.extent >= SIDE_BY_SIDE), None)
+    if beside is not None and not is_direct(reduced[-1]):
         return Form.COLUMNS, Lies.DIRECT, beside
-    longest = max(kept, key=lambda dim: dim.extent, default=Dim(1, (1, 1)))
+    longest = max(kept, key=lambda dim: dim.extent, default=Dim(1, ()))
     if count < SHORT and longest.extent >= SIDE_BY_SIDE:
         return Form.COLUMNS, Lies.STRIDED, longest
-    if step != 1:
+    if not is_direct(reduced[-1]):
         return Form.ROWS, Lies.STRIDED, None
     return Form.ROWS, Lies.DIRECT if len(reduced) == 1 else Lies.RUNS, None

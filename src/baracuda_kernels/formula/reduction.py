@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 
-__all__ = ["FIRST", "Reduction"]
+__all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "Reduction"]
 
-ELEMENT, PLACE, FIRST = range(3)  # what a term is made of: the element, its number, and the first element of the sum
+# What a term is made of: the element, its number, the first element of the sum, and the element of a second operand.
+ELEMENT, PLACE, FIRST, OTHER = range(4)
 
 
 @dataclass(frozen=True)
 class Reduction:
     """Programs for `start`, a contribution that changes none; the `term` of an element; `combine`, of two contributions; and `finish`.
 
-    Of their parameters the first is how many elements there are. A contribution is one number or a few, never halves or truths.
+    Of their parameters the first is how many elements there are. A contribution is one number or a few, never halves or truths; so is what
+    comes out. There are one or two operands, of the same elements.
     """
 
     start: Program
@@ -33,8 +35,12 @@ class Reduction:
         return self.term.inputs[ELEMENT]
 
     @property
-    def result(self) -> ElementKind:
-        return self.finish.outputs[0]
+    def operands(self) -> int:
+        return 2 if len(self.term.inputs) > OTHER else 1
+
+    @property
+    def results(self) -> tuple[ElementKind, ...]:
+        return self.finish.outputs
 
     def term_uses(self, place: int) -> bool:
         return any(each.operation == "input" and each.value == place for each in in_order(self.term.results))

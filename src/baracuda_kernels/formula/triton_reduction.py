@@ -42,7 +42,7 @@ class Formulas(NamedTuple):
     term_inputs: tuple[int, ...]
     combine_inputs: tuple[int, ...]
     finish_inputs: tuple[int, ...]
-    pair: Any  # combines numbers that are given one by one
+    pair: Any  # combines two contributions
     tile: Any  # reduces a tile along its second axis
 
 
@@ -51,9 +51,9 @@ class Formulas(NamedTuple):
 
 @triton.jit
 def reduce_tiles(
-    input, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
+    inputs, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
     START: tl.constexpr, TERM: tl.constexpr, COMBINE: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
-    TILE: tl.constexpr, TERM_INPUTS: tl.constexpr, COMBINE_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr, STATES: tl.constexpr,
+    TILE: tl.constexpr, TERM_INPUTS: tl.constexpr, COMBINE_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE`: results lie side by side; `ALONG`: the elements of one do."""
@@ -61,40 +61,36 @@ def reduce_tiles(
     part = program % segments
     result = program // segments * KEPT + tl.arange(0, KEPT)
     is_there = result < results
-    input += (result if BESIDE else offset(result, extents, input_steps))[:, None]
-    first = tl.load(input, mask=is_there[:, None] & (count > 0))
-    start = START((), numbers)
-    one = tl.broadcast_to(start[0], (KEPT, REDUCED))
-    two = tl.broadcast_to(start[STATES - 1], (KEPT, REDUCED))
+    sources = ()
+    for i in tl.static_range(len(inputs)):
+        sources += (inputs[i] + (result if BESIDE else offset(result, extents, input_steps[i]))[:, None],)  # type: ignore[assignment]
+    first = tl.load(sources[0], mask=is_there[:, None] & (count > 0))  # type: ignore[misc]
+    start = _spread(START((), numbers), KEPT, REDUCED)
+    state = start
     begin = part.to(tl.int64) * segment
     for at in range(begin, tl.minimum(begin + segment, count), REDUCED):
         place = at + tl.arange(0, REDUCED)[None, :]
         inside = is_there[:, None] & (place < count)
-        values = tl.load(input + (place if ALONG else offset(place, reduced_extents, reduced_steps)), mask=inside)
-        term = TERM(_chosen((values, tl.broadcast_to(place, (KEPT, REDUCED)).to(tl.int64), first), TERM_INPUTS), numbers)
-        of_one = tl.where(inside, tl.broadcast_to(term[0], (KEPT, REDUCED)), tl.broadcast_to(start[0], (KEPT, REDUCED)))
-        if STATES == 1:
-            combined = COMBINE(_chosen((one, of_one), COMBINE_INPUTS), numbers)
-            one = combined[0]
-        else:
-            of_two = tl.where(inside, tl.broadcast_to(term[1], (KEPT, REDUCED)), tl.broadcast_to(start[1], (KEPT, REDUCED)))
-            combined = COMBINE(_chosen((one, two, of_one, of_two), COMBINE_INPUTS), numbers)
-            one = combined[0]
-            two = combined[1]
-    state = _reduced(one, two, TILE, PAIR, STATES, IN_PAIRS)
+        values = ()
+        for i in tl.static_range(len(inputs)):
+            source = sources[i] + (place if ALONG else offset(place, reduced_extents, reduced_steps[i]))
+            values += (tl.load(source, mask=inside),)  # type: ignore[assignment]
+        given = (values[0], tl.broadcast_to(place, (KEPT, REDUCED)).to(tl.int64), first, values[len(inputs) - 1])  # type: ignore[misc]
+        term = _there(inside, _spread(TERM(_chosen(given, TERM_INPUTS), numbers), KEPT, REDUCED), start)
+        state = COMBINE(_chosen(state + term, COMBINE_INPUTS), numbers)
+    whole = _reduced(state, TILE, PAIR, IN_PAIRS)
     if IS_PART:
         slot = result.to(tl.int64) * segments + part
-        for i in tl.static_range(STATES):
-            tl.store(targets[i] + slot, state[i], mask=is_there)
+        for i in tl.static_range(len(whole)):
+            tl.store(targets[i] + slot, whole[i], mask=is_there)
     else:
-        value = FINISH(_chosen(state, FINISH_INPUTS), numbers)[0].to(targets[0].dtype.element_ty)
-        tl.store(targets[0] + offset(result, extents, result_steps), value, mask=is_there)
+        _finish(FINISH(_chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
 
 
 @triton.jit
 def merge_segments(
-    parts, target, results, segments, extents, result_steps, numbers,
-    START: tl.constexpr, PAIR: tl.constexpr, TILE: tl.constexpr, FINISH: tl.constexpr, FINISH_INPUTS: tl.constexpr, STATES: tl.constexpr,
+    parts, targets, results, segments, extents, result_steps, numbers,
+    START: tl.constexpr, PAIR: tl.constexpr, TILE: tl.constexpr, FINISH: tl.constexpr, FINISH_INPUTS: tl.constexpr,
     IN_PAIRS: tl.constexpr, KEPT: tl.constexpr, SEGMENTS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     result = tl.program_id(0).to(tl.int64 if WIDE else tl.int32) * KEPT + tl.arange(0, KEPT)
@@ -102,13 +98,37 @@ def merge_segments(
     segment = tl.arange(0, SEGMENTS)[None, :]
     slot = result.to(tl.int64)[:, None] * segments + segment
     inside = is_there[:, None] & (segment < segments)
-    start = START((), numbers)
-    one = tl.where(inside, tl.load(parts[0] + slot, mask=inside), tl.broadcast_to(start[0], (KEPT, SEGMENTS)))
-    two = one
-    if STATES == 2:
-        two = tl.where(inside, tl.load(parts[1] + slot, mask=inside), tl.broadcast_to(start[1], (KEPT, SEGMENTS)))
-    value = FINISH(_chosen(_reduced(one, two, TILE, PAIR, STATES, IN_PAIRS), FINISH_INPUTS), numbers)[0].to(target.dtype.element_ty)
-    tl.store(target + offset(result, extents, result_steps), value, mask=is_there)
+    state = ()
+    for i in tl.static_range(len(parts)):
+        state += (tl.load(parts[i] + slot, mask=inside),)  # type: ignore[assignment]
+    state = _there(inside, state, _spread(START((), numbers), KEPT, SEGMENTS))
+    whole = _reduced(state, TILE, PAIR, IN_PAIRS)
+    _finish(FINISH(_chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
+
+
+@triton.jit
+def _finish(values, targets, result, extents, result_steps, is_there):
+    for i in tl.static_range(len(targets)):
+        value = values[i].to(targets[i].dtype.element_ty)
+        tl.store(targets[i] + offset(result, extents, result_steps[i]), value, mask=is_there)
+
+
+@triton.jit
+def _spread(values, KEPT: tl.constexpr, REDUCED: tl.constexpr):
+    """Each over a whole tile."""
+    spread = ()
+    for i in tl.static_range(len(values)):
+        spread += (tl.broadcast_to(values[i], (KEPT, REDUCED)),)  # type: ignore[assignment]
+    return spread
+
+
+@triton.jit
+def _there(inside, state, start):
+    """What is outside changes nothing."""
+    there = ()
+    for i in tl.static_range(len(state)):
+        there += (tl.where(inside, state[i], start[i]),)  # type: ignore[assignment]
+    return there
 
 
 @triton.jit
@@ -121,20 +141,22 @@ def _chosen(values, PLACES: tl.constexpr):
 
 
 @triton.jit
-def _reduced(one, two, TILE: tl.constexpr, PAIR: tl.constexpr, STATES: tl.constexpr, IN_PAIRS: tl.constexpr):
+def _reduced(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constexpr):
     """Along the second axis. The interpreter takes a function for each element in `tl.reduce`; in pairs it is done in a blink."""
     if not IN_PAIRS:
-        return TILE(one, two)
+        return TILE(state)
     else:
         for _ in tl.static_range(IN_PAIRS):
-            a, c = tl.split(tl.reshape(one, (one.shape[0], one.shape[1] // 2, 2)))
-            b, d = tl.split(tl.reshape(two, (two.shape[0], two.shape[1] // 2, 2)))
-            if STATES == 1:
-                one = PAIR(a, c)
-                two = one
-            else:
-                one, two = PAIR(a, b, c, d)
-        return (tl.reshape(one, (one.shape[0],)), tl.reshape(two, (two.shape[0],)))
+            left, right = (), ()
+            for i in tl.static_range(len(state)):
+                one, other = tl.split(tl.reshape(state[i], (state[i].shape[0], state[i].shape[1] // 2, 2)))
+                left += (one,)  # type: ignore[assignment]
+                right += (other,)  # type: ignore[assignment]
+            state = PAIR(left, right)
+        whole = ()
+        for i in tl.static_range(len(state)):
+            whole += (tl.reshape(state[i], (state[i].shape[0],)),)  # type: ignore[assignment]
+        return whole
 
 
 # --- formulas ------------------------------------------------------------------------------------------------------------------
@@ -149,21 +171,27 @@ def _formulas(reduction: Reduction) -> Formulas:
 
 
 def _pair(reduction: Reduction) -> tuple[Any, Any]:
-    """Of contributions number by number, as `tl.reduce` gives them; and what reduces a tile so."""
+    """Of two contributions; and what reduces a tile by it. `tl.reduce` gives them number by number."""
     states, name = len(reduction.state), hashlib.sha256(reduction.combine.text().encode()).hexdigest()[:16]
     arguments = [f"{side}{number}" for side in "ab" for number in range(states)]
     given = "".join(f"{arguments[place]}, " for place in inputs_of(reduction.combine))
+    everything = "".join(f"{side}[{number}], " for side in "ab" for number in range(states))
     pair = f"""\
 def pair_{name}({", ".join(arguments)}):
     found = FORMULA(({given}), ())
-    return {"found[0]" if states == 1 else "found[0], found[1]"}
+    return {", ".join(f"found[{number}]" for number in range(states))}
+"""
+    of_two = f"""\
+def of_two_{name}(a, b):
+    found = PAIR({everything})
+    return {"(found,)" if states == 1 else "found"}
 """
     tile = f"""\
-def tile_{name}(one, two):
-    return {"(tl.reduce(one, 1, PAIR),)" if states == 1 else "tl.reduce((one, two), 1, PAIR)"}
+def tile_{name}(state):
+    return {"(tl.reduce(state[0], 1, PAIR),)" if states == 1 else "tl.reduce(state, 1, PAIR)"}
 """
-    made = _function(f"pair_{name}", pair, {"FORMULA": formula(reduction.combine)})
-    return made, _function(f"tile_{name}", tile, {"PAIR": made})
+    names = {"PAIR": _function(f"pair_{name}", pair, {"FORMULA": formula(reduction.combine)})}
+    return _function(f"of_two_{name}", of_two, names), _function(f"tile_{name}", tile, names)
 
 
 def _function(name: str, source: str, names: dict[str, Any]) -> Any:
@@ -187,47 +215,54 @@ def calls(
     reduction: Reduction,
     shape: Shape,
     axes: Collection[int],
-    strides: tuple[Sequence[int], Sequence[int]],
+    strides: Sequence[Sequence[int]],
+    result_strides: Sequence[Sequence[int]],
     parameters: Sequence[float] = (),
-    operands: tuple[Any, Any] | None = None,
+    operands: Sequence[Any] | None = None,
     workspace: int = 0,
 ) -> list[Call]:
-    """What is launched for an input of these strides, and a result of those along the kept axes.
+    """What is launched for inputs of these strides, and results of those along the kept axes.
 
-    By default the operands are the first two; segments begin at `workspace`.
+    By default the operands are the first ones; segments begin at `workspace`.
     """
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
     kept_shape = [shape[axis] for axis in kept_axes]
     count, results = math.prod(shape[axis] for axis in axes), math.prod(kept_shape)
     if not results:
         return []
-    source, target = operands or (At(0, reduction.element), At(1, reduction.result))
+    elements = (*[reduction.element] * reduction.operands, *reduction.results)
+    everything = tuple(operands or map(At, range(len(elements)), elements))
+    sources, targets = everything[: reduction.operands], everything[reduction.operands :]
     made = _formulas(reduction)
     words = struct.unpack(f"{1 + len(parameters)}q", struct.pack(f"{1 + len(parameters)}d", count, *parameters))
     numbers = tuple(map(Step, words))
-    reduced = reduced_dims(shape, strides[0], axes)
-    kept = collapse(kept_shape, [[strides[0][axis] for axis in kept_axes], strides[1]]) or [Dim(1, (1, 1))]
-    is_along = len(reduced) == 1 and reduced[0].steps[0] == 1
-    is_beside = not is_along and len(kept) == 1 and kept[0].steps[0] == 1
+    reduced = reduced_dims(shape, strides, axes)
+    kept_strides = [*([stride[axis] for axis in kept_axes] for stride in strides), *result_strides]
+    kept = collapse(kept_shape, kept_strides) or [Dim(1, (1,) * len(elements))]
+
+    def is_direct(dim: Dim) -> bool:
+        return all(step == 1 for step in dim.steps[: reduction.operands])
+
+    is_along = len(reduced) == 1 and is_direct(reduced[0])
+    is_beside = not is_along and len(kept) == 1 and is_direct(kept[0])
     by_row, by_column = (reduction.element if each else None for each in (is_along, is_beside))  # what vectors depend on
-    tile = tile_for(reduction, results, count, by_rows=reduced[-1].steps[0] == 1 or kept[-1].steps[0] != 1)
+    tile = tile_for(reduction, results, count, by_rows=is_direct(reduced[-1]) or not is_direct(kept[-1]))
     segments, length = segments_for(results, count, tile)
-    extents, (_, result_steps) = dims(kept, 2, None)
-    _, (input_steps, _) = dims(kept, 2, by_row)
-    reduced_extents, (reduced_steps,) = dims(reduced, 1, by_column)
-    states = len(reduction.state)
+    extents, steps = dims(kept, len(elements), None)
+    result_steps = tuple(steps[reduction.operands :])
+    input_steps = tuple(dims(kept, len(elements), by_row)[1][: reduction.operands])
+    reduced_extents, reduced_steps = dims(reduced, reduction.operands, by_column)
     slots = [Lent(workspace + 8 * results * segments * place, element) for place, element in enumerate(reduction.state)]
     common = {
         "START": made.start, "FINISH": made.finish, "PAIR": made.pair, "TILE": made.tile, "FINISH_INPUTS": made.finish_inputs,
-        "STATES": states,
     }  # fmt: skip
     first = Call(
         reduce_tiles,
         -(-results // tile.kept) * segments,
         (
-            source, tuple(slots) if segments > 1 else (target,), Count(results, by_column), Step(count, by_row),
+            sources, tuple(slots) if segments > 1 else targets, Count(results, by_column), Step(count, by_row),
             Step(length, by_row), Count(segments), extents,
-            input_steps, result_steps, reduced_extents, reduced_steps, numbers,
+            input_steps, result_steps, reduced_extents, tuple(reduced_steps), numbers,
         ),
         common | {
             "TERM": made.term, "COMBINE": made.combine, "TERM_INPUTS": made.term_inputs, "COMBINE_INPUTS": made.combine_inputs,
@@ -244,7 +279,7 @@ def calls(
     merge = Call(
         merge_segments,
         -(-results // together),
-        (tuple(slots), target, Count(results), Count(segments), extents, result_steps, numbers),
+        (tuple(slots), targets, Count(results), Count(segments), extents, result_steps, numbers),
         common | {"KEPT": together, "SEGMENTS": width, "WIDE": is_wide(results), "IN_PAIRS": _levels(width)},
         contracts=False,
     )

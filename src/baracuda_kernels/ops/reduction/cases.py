@@ -38,7 +38,16 @@ SHOWCASE = (((4096, 4096), 0b10), ((4096, 4096), 0b01), ((4096, 4096), 0b11))
 CUDA_SHOWCASE = (((16384, 8192), 0b10), ((16384, 8192), 0b01), ((16384, 8192), 0b11))
 SHOWN = ("sum", "amax", "argmax", "var", "logsumexp")
 ORDERS = (0.0, 3.0, -math.inf, 0.5)
-TRUTHS = ("any", "all", "count_nonzero", "argmax", "argmin")  # which zeros and equals are telling for
+TRUTHS = (
+    "any",
+    "all",
+    "count_nonzero",
+    "argmax",
+    "argmin",
+    "nanargmax",
+    "nanargmin",
+    "reduce_xor",
+)  # which zeros and equals are telling for
 
 
 class ReduceCases(Cases[Any]):
@@ -94,7 +103,7 @@ class ReduceCases(Cases[Any]):
         import numpy
 
         name, shape = descriptor.kind.value, descriptor.shape
-        if name == "prod" and descriptor.element.is_float:
+        if name in ("prod", "nanprod") and descriptor.element.is_float:
             values = rng.choice([-1.0, 1.0], shape) * (1.0 + rng.standard_normal(shape) / (4.0 + descriptor.count))
         elif name == "prod":
             values = rng.choice([1.0, 1.0, 2.0], shape)

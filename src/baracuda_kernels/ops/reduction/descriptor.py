@@ -10,7 +10,8 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.ops.reduction.rows import TABLE, ReduceRow
+from baracuda_kernels.ops.reduction.row import ReduceRow
+from baracuda_kernels.ops.reduction.rows import TABLE
 
 __all__ = ["ReduceBackwardDescriptor", "ReduceDescriptor", "ReduceKind", "ReduceToDescriptor", "ReduceToKind", "mask_of"]
 

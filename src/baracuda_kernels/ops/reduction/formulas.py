@@ -16,6 +16,7 @@ __all__ = [
     "as_it_is",
     "best_and_times",
     "best_present",
+    "deviations",
     "distances_and_squares",
     "divided_by_count",
     "exponentials",
@@ -26,13 +27,18 @@ __all__ = [
     "itself",
     "larger",
     "lowest",
+    "multiplied",
     "number_of_best",
+    "number_of_best_present",
+    "one",
+    "prod_gradient",
     "shared",
     "sign",
     "smaller",
     "square_root",
     "two_zeros",
     "variance",
+    "variance_of_present",
     "without_nan",
     "zero",
 ]
@@ -79,12 +85,26 @@ def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
     return combine
 
 
+def number_of_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
+    """The same, where NaN counts as nothing, and so does the start."""
+
+    def combine(a: Expr, at: Expr, b: Expr, number: Expr) -> State:
+        takes = best(b, a) | (is_nan(a) & ~is_nan(b)) | (eq(a, b) & (number < at))
+        return where(takes, b, a), where(takes, number, at)
+
+    return combine
+
+
 def added(a: Expr, b: Expr) -> Expr:
     return a + b
 
 
 def added_pairs(a: Expr, c: Expr, b: Expr, d: Expr) -> State:
     return a + b, c + d
+
+
+def multiplied(a: Expr, b: Expr) -> Expr:
+    return a * b
 
 
 def itself(x: Expr, place: Expr, first: Expr) -> Expr:
@@ -107,6 +127,10 @@ def zero(element: ElementKind) -> tuple[float, ...]:
     return (0,)
 
 
+def one(element: ElementKind) -> tuple[float, ...]:
+    return (1,)
+
+
 def two_zeros(element: ElementKind) -> tuple[float, ...]:
     return (0, 0)
 
@@ -118,8 +142,23 @@ def without_nan(x: Expr) -> Expr:
 def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
     """From sums of distances from the first element. Since that one is among them, no more than a factor of `count` can cancel."""
     rest = squares - total * total / count
-    free = count - correction
-    return where(rest < 0, 0, rest) / where(free < 0, 0, free)
+    return where(rest < 0, 0, rest) / _free(count, correction)
+
+
+def _free(count: Expr, correction: Expr) -> Expr:
+    """The degrees of freedom, never less than none."""
+    return where(count - correction < 0, 0, count - correction)
+
+
+def deviations(mean: Expr, squares: Expr, present: Expr, other_mean: Expr, other_squares: Expr, others: Expr) -> State:
+    """The mean, the squares of distances from it, and how many there are: of two parts, by the distance between their means."""
+    every = present + others
+    share, distance = where(eq(every, 0), 0, others / every), other_mean - mean
+    return mean + distance * share, squares + other_squares + distance * distance * present * share, every
+
+
+def variance_of_present(mean: Expr, squares: Expr, present: Expr, count: Expr, correction: Expr) -> Expr:
+    return squares / _free(present, correction)
 
 
 def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
@@ -162,6 +201,11 @@ def is_less(a: Expr, b: Expr) -> Expr:
 
 def sign(x: Expr) -> Expr:
     return where(x > 0, 1.0, where(x < 0, constant(-1, x.element), x))
+
+
+def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: Expr) -> Expr:
+    """Of the only zero it is the product of all others; with more zeros there is none."""
+    return where(eq(zeros, 0), d * others / x, where(eq(zeros, 1) & eq(x, 0), d * others, 0))
 
 
 def shared(d: Expr, is_one: Expr, ties: Expr) -> Expr:

@@ -7,13 +7,20 @@ from typing import Any
 
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.view import Axes, View
-from baracuda_kernels.ops.reduction.descriptor import ReduceKind, ReduceToDescriptor, mask_of
+from baracuda_kernels.ops.reduction.descriptor import (
+    ReduceBackwardDescriptor,
+    ReduceDescriptor,
+    ReduceKind,
+    ReduceToDescriptor,
+    mask_of,
+)
 from baracuda_kernels.ops.reduction.reduction import ReduceBackwardPlan, ReducePlan, ReduceToPlan
-from baracuda_kernels.ops.reduction.rows import TABLE, ReduceRow
+from baracuda_kernels.ops.reduction.row import ReduceRow
+from baracuda_kernels.ops.reduction.rows import TABLE
 
 __all__: list[str] = []  # what it declares is found by its name, and hides what Python has under names such as sum
 
-SINGLE = ("argmax", "argmin")  # along one axis, or of all elements
+SINGLE = ("argmax", "argmin", "nanargmax", "nanargmin")  # along one axis, or of all elements
 
 
 def _mask(input: View, dim: Axes | None) -> int:
@@ -49,6 +56,24 @@ def _declare_all() -> None:
 
 
 _declare_all()
+
+
+def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool) -> Any:
+    return plan.descriptor_type(ReduceKind("vector_norm"), input.shape, _mask(input, dim), input.element, keepdim, (p,))
+
+
+@function(ReducePlan, gradient="norm_backward")
+def norm(input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False) -> ReduceDescriptor:
+    """The norm of power p, as vector_norm with PyTorch's older arguments."""
+    return _norm(ReducePlan, input, p, dim, keepdim)  # type: ignore[no-any-return]
+
+
+@function(ReduceBackwardPlan)
+def norm_backward(
+    d_result: View, input: View, result: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False
+) -> ReduceBackwardDescriptor:
+    """The gradient of norm, from that of its result."""
+    return _norm(ReduceBackwardPlan, input, p, dim, keepdim)  # type: ignore[no-any-return]
 
 
 @function(ReduceToPlan)

@@ -33,13 +33,13 @@ class _Strides(NamedTuple):
 def reduce(problem: Any) -> Bind:
     """The kernel for a reduction: bind(layouts of input, result) -> launch."""
     bind = kernel(reduction_of(problem), problem.shape, problem.axes, problem.formula_numbers)
-    return lambda layouts: bind(layouts[0].stride, kept_stride(problem, layouts[1].stride))
+    return lambda layouts: bind([layouts[0].stride], [kept_stride(problem, layout.stride) for layout in layouts[1:]])
 
 
 def reduce_to(problem: Any) -> Bind:
     """The kernel for a sum to a smaller shape: bind(layouts of input, result) -> launch."""
     bind = kernel(sum_of(problem.element), problem.shape, problem.axes)
-    return lambda layouts: bind(layouts[0].stride, target_stride(problem, layouts[1].stride))
+    return lambda layouts: bind([layouts[0].stride], [target_stride(problem, layouts[1].stride)])
 
 
 def reduce_backward(problem: Any) -> Bind:
@@ -57,7 +57,7 @@ def reduce_backward(problem: Any) -> Bind:
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         d_result, given, result, d_input = (layout.stride for layout in layouts)
         kept = row_major(kept_shape)
-        first = [helper(given, kept) for helper in helpers]
+        first = [helper([given], [kept]) for helper in helpers]
         strides = [broadcast_stride(problem, d_result), given, broadcast_stride(problem, result)]
         strides += [broadcast_stride(problem, kept, is_kept=True) for _ in helpers]
         last = elementwise([_Strides(stride) for stride in (*strides, d_input)])

@@ -11,7 +11,9 @@ from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.formula.reduction import ELEMENT, FIRST, PLACE, Reduction
-from baracuda_kernels.ops.reduction.rows import HELPERS, TABLE, ReduceRow
+from baracuda_kernels.ops.reduction.helper_rows import HELPERS
+from baracuda_kernels.ops.reduction.row import ReduceRow
+from baracuda_kernels.ops.reduction.rows import TABLE
 
 __all__ = ["gradient_program", "helpers_of", "reduction_of", "sum_of"]
 
@@ -24,19 +26,19 @@ def reduction_of(problem: Any) -> Reduction:
 
 def sum_of(element: ElementKind) -> Reduction:
     """The sum, integers and truths as they are."""
-    return _made(TABLE["sum"], element, element)
+    return _made(TABLE["sum"], element, (element,))
 
 
 def helpers_of(problem: Any) -> tuple[Reduction, ...]:
     """What a gradient needs to know of the input."""
-    return tuple(_made(HELPERS[name], problem.element, F64) for name in problem.row.helpers)
+    return tuple(_made(HELPERS[name], problem.element, (F64,)) for name in problem.row.helpers)
 
 
 @functools.lru_cache(maxsize=1024)
 def _reduction(kind: str, numbers: Numbers, element: ElementKind) -> Reduction:
     row = TABLE[kind]
     row = row if row.chosen is None else row.chosen(*numbers)
-    return _made(row, element, row.result(element))
+    return _made(row, element, (row.result(element),))
 
 
 def _parameters(row: ReduceRow, computing: ElementKind) -> tuple[Expr, list[Expr]]:
@@ -51,7 +53,7 @@ def _tuple(found: Any) -> tuple[Expr, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def _made(row: ReduceRow, element: ElementKind, result: ElementKind) -> Reduction:
+def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]) -> Reduction:
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
     given = 1 + len(parameters)
@@ -61,12 +63,13 @@ def _made(row: ReduceRow, element: ElementKind, result: ElementKind) -> Reductio
     starts = [constant(number, kind) for number, kind in zip(row.start(computing), state, strict=True)]
     both = [input_of(place, kind) for place, kind in enumerate(state * 2)]
     combined = _tuple(row.combine(*both))
-    finished = convert(row.finish(*both[: len(state)], count, *parameters), register(result))
+    finished = _tuple(row.finish(*both[: len(state)], count, *parameters))
+    finished = tuple(convert(each, register(kind)) for each, kind in zip(finished, results, strict=True))
     return Reduction(
         Program((), state, tuple(starts), given),
         Program((element, I64, element), state, expanded(terms), given),
         Program(state * 2, state, expanded(combined), given),
-        Program(state, (result,), expanded((finished,)), given),
+        Program(state, results, expanded(finished), given),
     )
 
 

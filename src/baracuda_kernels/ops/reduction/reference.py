@@ -46,14 +46,39 @@ def _logsumexp(x: Any) -> Any:
     return numpy.log(numpy.exp(x - base).sum(-1)) + base[..., 0]
 
 
-def _of_present(function: Callable[..., Any], start: float) -> Callable[[Any], Any]:
+def _of_present(function: Callable[..., Any], start: float, of_none: float = math.nan) -> Callable[[Any], Any]:
     import numpy
 
     def compute(x: Any) -> Any:
         absent = numpy.isnan(x)
-        return numpy.where(absent.all(-1), math.nan, function(numpy.where(absent, start, x), axis=-1))
+        return numpy.where(absent.all(-1), of_none, function(numpy.where(absent, start, x), axis=-1))
 
     return compute
+
+
+def _place_of_present(x: Any, sign: float) -> Any:
+    """Of the largest of `sign` x, the first of several; -1 if there is none."""
+    import numpy
+
+    absent = numpy.isnan(x)
+    # Among all that could be it, numbers that are there come before NaN, which is taken for the lowest.
+    best = numpy.where(absent, -math.inf, sign * x).max(-1, keepdims=True)
+    return numpy.where(absent.all(-1), -1, (~absent & (sign * x == best)).argmax(-1))
+
+
+def _centred_present(x: Any) -> tuple[Any, Any]:
+    """Distances from the mean of what is there, 0 where nothing is; and how many are there."""
+    import numpy
+
+    absent = numpy.isnan(x)
+    present = (~absent).sum(-1, keepdims=True).astype(numpy.float64)
+    mean = numpy.where(absent, 0.0, x).sum(-1, keepdims=True) / present
+    return numpy.where(absent, 0.0, x - mean), present
+
+
+def _variance_of_present(x: Any, correction: float) -> Any:
+    centred, present = _centred_present(x)
+    return (centred**2).sum(-1) / (present[..., 0] - correction).clip(0.0)
 
 
 def _reduced(kind: str, x: Any, numbers: tuple[float, ...]) -> Any:
@@ -69,7 +94,10 @@ def _reduced(kind: str, x: Any, numbers: tuple[float, ...]) -> Any:
         "vector_norm": lambda x: _norm(x, *numbers), "nansum": lambda x: numpy.where(present, x, 0.0).sum(-1),
         "nanmean": lambda x: numpy.where(present, x, 0.0).sum(-1) / present.sum(-1).astype(numpy.float64),
         "nanmax": _of_present(numpy.max, -math.inf), "nanmin": _of_present(numpy.min, math.inf),
-        "ptp": lambda x: x.max(-1) - x.min(-1),
+        "ptp": lambda x: x.max(-1) - x.min(-1), "logmeanexp": lambda x: _logsumexp(x) - math.log(x.shape[-1]) if x.size else x.sum(-1) * math.nan,
+        "reduce_xor": lambda x: numpy.bitwise_xor.reduce(x.astype(numpy.int64), -1), "nanprod": _of_present(numpy.prod, 1.0, 1.0),
+        "nanargmax": lambda x: _place_of_present(x, 1.0), "nanargmin": lambda x: _place_of_present(x, -1.0),
+        "nanvar": lambda x: _variance_of_present(x, *numbers), "nanstd": lambda x: numpy.sqrt(_variance_of_present(x, *numbers)),
     }  # fmt: skip
     with numpy.errstate(all="ignore"):
         return formulas[kind](x)
@@ -112,10 +140,15 @@ def _slope_of_norm(x: Any, y: Any, power: float) -> Any:
     return numpy.where((y == 0) | ((x == 0) & (power < 1)), 0.0, slope)
 
 
+def _slope_of_present_variance(x: Any, factor: Any, correction: float) -> Any:
+    centred, present = _centred_present(x)
+    return factor * centred / (present - correction)
+
+
 def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
     import numpy
 
-    count, centred = numpy.float64(x.shape[-1]), _centred(x)
+    count, centred, absent = numpy.float64(x.shape[-1]), _centred(x), numpy.isnan(x)
     formulas: dict[str, Callable[[], Any]] = {
         "sum": lambda: numpy.ones_like(x), "mean": lambda: numpy.ones_like(x) / count, "prod": lambda: _product_of_others(x),
         "amax": lambda: _shared(x == y), "amin": lambda: _shared(x == y), "nanmax": lambda: _shared(x == y),
@@ -123,7 +156,11 @@ def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
         "std": lambda: numpy.where(y == 0, 0.0, centred / (y * (count - numbers[0]))), "logsumexp": lambda: numpy.exp(x - y),
         "l1_norm": lambda: _slope_of_norm(x, y, 1.0), "l2_norm": lambda: _slope_of_norm(x, y, 2.0),
         "linf_norm": lambda: _slope_of_norm(x, y, math.inf), "vector_norm": lambda: _slope_of_norm(x, y, *numbers),
-        "nansum": lambda: 1.0 - numpy.isnan(x), "nanmean": lambda: _shared(~numpy.isnan(x)),
+        "nansum": lambda: 1.0 - absent, "nanmean": lambda: _shared(~absent), "logmeanexp": lambda: numpy.exp(x - y) / count,
+        "nanprod": lambda: numpy.where(absent, 0.0, _product_of_others(numpy.where(absent, 1.0, x))),
+        "nanvar": lambda: _slope_of_present_variance(x, 2.0, *numbers),
+        "nanstd": lambda: numpy.where(y == 0, 0.0, _slope_of_present_variance(x, 1.0 / y, *numbers)),
+        "ptp": lambda: _shared(x == x.max(-1, keepdims=True)) - _shared(x == x.min(-1, keepdims=True)),
     }  # fmt: skip
     with numpy.errstate(all="ignore"):
         return formulas[kind]()

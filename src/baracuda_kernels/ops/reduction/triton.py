@@ -33,7 +33,8 @@ def reduce(problem: Any, device: Device) -> Bind:
     reduction, numbers = reduction_of(problem), problem.formula_numbers
 
     def made(strides: Sequence[Sequence[int]]) -> list[Call]:
-        return calls(reduction, problem.shape, problem.axes, (strides[0], kept_stride(problem, strides[1])), numbers)
+        results = [kept_stride(problem, stride) for stride in strides[1:]]
+        return calls(reduction, problem.shape, problem.axes, strides[:1], results, numbers)
 
     return _bind(device, made)
 
@@ -43,7 +44,7 @@ def reduce_to(problem: Any, device: Device) -> Bind:
     reduction = sum_of(problem.element)
     return _bind(
         device,
-        lambda strides: calls(reduction, problem.shape, problem.axes, (strides[0], target_stride(problem, strides[1]))),
+        lambda strides: calls(reduction, problem.shape, problem.axes, strides[:1], [target_stride(problem, strides[1])]),
     )
 
 
@@ -63,7 +64,7 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
         call
         for helper, place in zip(helpers, places, strict=True)
         for call in calls(
-            helper, problem.shape, problem.axes, (given, kept), (), (At(1, problem.element), place), size * len(helpers)
+            helper, problem.shape, problem.axes, [given], [kept], (), (At(1, problem.element), place), size * len(helpers)
         )
     ]
     every = [broadcast_stride(problem, d_result), given, broadcast_stride(problem, result)]

@@ -1,0 +1,70 @@
+"""What gradients need to know of the input: reductions that come out in f64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
+from baracuda_kernels.ops.reduction.formulas import (
+    added,
+    added_pairs,
+    as_it_is,
+    best_and_times,
+    divided_by_count,
+    highest,
+    is_less,
+    is_more,
+    itself,
+    larger,
+    lowest,
+    multiplied,
+    one,
+    smaller,
+    two_zeros,
+    without_nan,
+    zero,
+)
+from baracuda_kernels.ops.reduction.row import F64, ReduceRow, Start, always, wide
+
+__all__ = ["HELPERS"]
+
+
+def _helper(
+    name: str, term: Callable[..., Any], combine: Callable[..., Any], start: Start, finish: Callable[..., Expr]
+) -> ReduceRow:
+    return ReduceRow(name, "", term, combine, start, finish, computed=wide, result=always(F64))
+
+
+def _tied(name: str, value: Callable[[Expr], Expr], best: Callable[[Expr, Expr], Expr]) -> ReduceRow:
+    return _helper(
+        name,
+        lambda x, place, first: (value(x), constant(1, x.element)),
+        best_and_times(best),
+        lambda element: (math.nan, 0),
+        lambda best, times, count: times,
+    )
+
+
+HELPERS = {
+    row.name: row
+    for row in (
+        _helper("middle", itself, added, zero, divided_by_count),
+        _helper(
+            "middle_of_present", lambda x, place, first: (without_nan(x), convert(eq(x, x), x.element)), added_pairs, two_zeros,
+            lambda total, present, count: total / present,
+        ),
+        _helper("present", lambda x, place, first: convert(eq(x, x), x.element), added, zero, as_it_is),
+        _helper("zeros", lambda x, place, first: convert(eq(x, 0), x.element), added, zero, as_it_is),
+        _helper("product_of_others", lambda x, place, first: where(eq(x, 0), 1, x), multiplied, one, as_it_is),
+        _helper("product_of_present_others", lambda x, place, first: where(eq(x, 0) | is_nan(x), 1, x), multiplied, one, as_it_is),
+        _helper("most", itself, larger, lambda element: (lowest(element),), as_it_is),
+        _helper("least", itself, smaller, lambda element: (highest(element),), as_it_is),
+        _tied("ties_above", lambda x: x, is_more),
+        _tied("ties_below", lambda x: x, is_less),
+        _tied("ties_of_size", absolute, is_more),
+        _tied("ties_of_least_size", absolute, is_less),
+    )
+}  # fmt: skip

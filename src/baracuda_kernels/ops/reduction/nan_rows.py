@@ -1,0 +1,96 @@
+"""Reductions for which NaN counts as nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.operations import convert, eq, is_nan, sqrt, where
+from baracuda_kernels.ops.reduction.formulas import (
+    added,
+    added_pairs,
+    as_it_is,
+    best_present,
+    deviations,
+    highest,
+    is_less,
+    is_more,
+    itself,
+    multiplied,
+    number_of_best_present,
+    one,
+    prod_gradient,
+    shared,
+    two_zeros,
+    variance_of_present,
+    without_nan,
+    zero,
+)
+from baracuda_kernels.ops.reduction.row import CORRECTION, I64, ReduceRow, always, wide
+
+__all__ = ["ROWS"]
+
+
+def _of_present(slope: Callable[..., Expr]) -> Callable[..., Expr]:
+    """NaN has no gradient."""
+    return lambda d, x, *others: where(is_nan(x), 0, slope(d, x, *others))
+
+
+_NANVAR = ReduceRow(
+    "nanvar", "The variance of all elements but NaN.",
+    lambda x, place, first, correction: (without_nan(x), constant(0, x.element), convert(eq(x, x), x.element)),
+    deviations, lambda element: (0, 0, 0), variance_of_present, computed=wide, parameters=(CORRECTION,),
+    gradient=_of_present(lambda d, x, y, mean, present, count, correction: d * 2.0 * (x - mean) / (present - correction)),
+    helpers=("middle_of_present", "present"),
+)  # fmt: skip
+
+
+def _nanstd_gradient(d: Expr, x: Expr, y: Expr, mean: Expr, present: Expr, count: Expr, correction: Expr) -> Expr:
+    return where(eq(y, 0), 0, d * (x - mean) / (y * (present - correction)))
+
+
+def _place(name: str, says: str, best: Callable[[Expr, Expr], Expr]) -> ReduceRow:
+    return ReduceRow(
+        name, says,
+        lambda x, place, first: (x, place), number_of_best_present(best), lambda element: (math.nan, highest(I64)),
+        lambda value, place, count: where(is_nan(value), constant(-1, I64), place), result=always(I64), needs_elements=True,
+    )  # fmt: skip
+
+
+ROWS = (
+    ReduceRow(
+        "nansum", "The sum of all elements but NaN.",
+        lambda x, place, first: without_nan(x), added, zero, as_it_is,
+        gradient=_of_present(lambda d, x, y, count: d),
+    ),
+    ReduceRow(
+        "nanmean", "The mean of all elements but NaN.",
+        lambda x, place, first: (without_nan(x), convert(eq(x, x), x.element)), added_pairs, two_zeros,
+        lambda total, present, count: total / present,
+        gradient=_of_present(lambda d, x, y, present, count: d / present), helpers=("present",),
+    ),
+    ReduceRow(
+        "nanprod", "The product of all elements but NaN.",
+        lambda x, place, first: where(is_nan(x), 1, x), multiplied, one, as_it_is, computed=wide,
+        gradient=_of_present(prod_gradient), helpers=("product_of_present_others", "zeros"),
+    ),
+    ReduceRow(
+        "nanmax", "The largest element; NaN if all are.",
+        itself, best_present(is_more), lambda element: (math.nan,), as_it_is, needs_elements=True,
+        gradient=lambda d, x, y, ties, count: shared(d, eq(x, y), ties), helpers=("ties_above",),
+    ),
+    ReduceRow(
+        "nanmin", "The smallest element; NaN if all are.",
+        itself, best_present(is_less), lambda element: (math.nan,), as_it_is, needs_elements=True,
+        gradient=lambda d, x, y, ties, count: shared(d, eq(x, y), ties), helpers=("ties_below",),
+    ),
+    _place("nanargmax", "The number of the largest element but NaN, the first of several; -1 if all are NaN.", is_more),
+    _place("nanargmin", "The number of the smallest element but NaN, the first of several; -1 if all are NaN.", is_less),
+    _NANVAR,
+    replace(
+        _NANVAR, name="nanstd", says="The standard deviation of all elements but NaN.",
+        finish=lambda *given: sqrt(variance_of_present(*given)), gradient=_of_present(_nanstd_gradient),
+    ),
+)  # fmt: skip
