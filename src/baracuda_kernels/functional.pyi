@@ -1637,6 +1637,26 @@ def logit_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def logmeanexp(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def logmeanexp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def logsigmoid(
     input: A,
     *,
@@ -1795,6 +1815,24 @@ def nan_to_num_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def nanargmax(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanargmin(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def nancumprod(
     input: A,
     dim: int,
@@ -1893,6 +1931,48 @@ def nanmin_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def nanprod(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanprod_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanstd(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanstd_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def nansum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1909,6 +1989,28 @@ def nansum_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanvar(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanvar_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -1983,6 +2085,28 @@ def nextafter_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def norm(
+    input: A,
+    p: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    p: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def polygamma(
     input: A,
     n: float = 1,
@@ -2085,6 +2209,17 @@ def ptp(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def ptp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def rad2deg(
     input: A,
     *,
@@ -2129,6 +2264,15 @@ def reduce_precision_backward(
     input: A,
     exponent_bits: float = 8,
     mantissa_bits: float = 7,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def reduce_xor(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

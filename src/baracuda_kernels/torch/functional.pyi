@@ -845,6 +845,18 @@ def logit_backward(
     input: A,
     eps: float | None = None,
 ) -> A: ...
+def logmeanexp(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def logmeanexp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def logsigmoid(
     input: A,
 ) -> A: ...
@@ -931,6 +943,16 @@ def nan_to_num_backward(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> A: ...
+def nanargmax(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanargmin(
+    input: A,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def nancumprod(
     input: A,
     dim: int,
@@ -989,6 +1011,34 @@ def nanmin_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def nanprod(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanprod_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanstd(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def nanstd_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
 def nansum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -999,6 +1049,22 @@ def nansum_backward(
     input: A,
     result: A,
     dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def nanvar(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def nanvar_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
     keepdim: bool = False,
 ) -> A: ...
 def ndtr(
@@ -1035,6 +1101,20 @@ def nextafter_backward(
     input: A,
     other: A,
 ) -> tuple[A, A]: ...
+def norm(
+    input: A,
+    p: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    p: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def polygamma(
     input: A,
     n: float = 1,
@@ -1089,6 +1169,13 @@ def ptp(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def ptp_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def rad2deg(
     input: A,
 ) -> A: ...
@@ -1113,6 +1200,11 @@ def reduce_precision_backward(
     input: A,
     exponent_bits: float = 8,
     mantissa_bits: float = 7,
+) -> A: ...
+def reduce_xor(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
 ) -> A: ...
 def reglu(
     input: A,
