@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.trial import launched, random_inputs
+from baracuda_kernels.check.trial import launched, random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.registry import plans
 from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan
@@ -194,6 +194,50 @@ def test_layouts_have_no_say(rng: Any) -> None:
             inputs = random_inputs(ScanPlan, descriptor, rng)
             bits = {tuple(launched(plan, inputs, layout).bits.values()) for layout in ("contiguous", "transposed", "every_second")}
             assert len(bits) == 1, descriptor
+
+
+# --- on CUDA, interpreted --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walks of many tiles, and segments, without long lines."""
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    for name, value in (("TILE_BYTES", 512), ("UNIT", 64), ("PROGRAMS", 24), ("FEWEST", 2), ("TOTALS_AT_ONCE", 8)):
+        monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
+
+
+SEGMENTED = (((1, 700), 1, False), ((300, 3), 0, True), ((26, 100), 1, True))
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize(("shape", "axis", "reverse"), SEGMENTED)
+@pytest.mark.parametrize("kind", [ScanKind.CUMSUM, ScanKind.CUMPROD, ScanKind.CUMMAX, ScanKind.LOGCUMSUMEXP])
+def test_segments(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bool, rng: Any) -> None:
+    """Of few long lines; many are walked from end to end."""
+    descriptor = ScanDescriptor(kind, shape, axis, bk.ElementKind.F32, reverse)
+    plan = ScanPlan.force("triton.scan", STREAM, descriptor)
+    assert plan.workspace_size
+    run_trial(plan, random_inputs(ScanPlan, descriptor, rng), in_place=("result", "input"))
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_parts_of_products_do_not_overflow() -> None:
+    """Whatever they are joined to: zeros and small numbers before large ones, subnormal ones, infinities."""
+    for dtype, small in ((numpy.float32, 1e-45), (numpy.float64, 5e-324)):
+        x = numpy.full((6, 130), 1e30, dtype)
+        x[0, 3] = 0.0
+        x[1, :10], x[1, 20:] = 1e-30, 1.0
+        x[2, :30], x[2, 60:] = 2.0**-30, 1.0
+        x[3] = small
+        x[4, :2], x[4, 4:] = (small, -1e30), 1.0
+        x[5, 1], x[5, 70] = -INF, 0.0
+        plan = ScanPlan.force("triton.scan", STREAM, ScanDescriptor(ScanKind.CUMPROD, x.shape, 1, bk.TensorRef.of(x).element))
+        result, lent = numpy.empty_like(x), bk.Workspace.borrowed(numpy.empty(plan.workspace_size, numpy.uint8))
+        plan.run(STREAM, lent, plan.args_type(input=x, result=result))
+        with numpy.errstate(all="ignore"):
+            numpy.testing.assert_allclose(result, numpy.cumprod(x.astype(numpy.float64), 1).astype(dtype), 1e-6)
 
 
 # --- gradients ---------------------------------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ import struct
 from typing import Any
 
 import triton
+import triton.language as tl
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Program, in_order
 from baracuda_kernels.formula.triton_operations import NAMES, TYPES, text_of
 
-__all__ = ["formula", "inputs_of", "source_of"]
+__all__ = ["formula", "function", "inputs_of", "name_of", "source_of", "taking"]
 
 
 def inputs_of(program: Program) -> tuple[int, ...]:
@@ -25,12 +26,32 @@ def inputs_of(program: Program) -> tuple[int, ...]:
 @functools.cache
 def formula(program: Program) -> Any:
     """A function of two tuples: the numbers of those inputs that are used, and the parameters, each as the 64 bits of an f64."""
-    name = f"formula_{hashlib.sha256(program.text().encode()).hexdigest()[:16]}"  # kernels are told apart by it
-    source, file = source_of(program, name), f"<{name}>"
+    name = name_of("formula", program)
+    return function(name, source_of(program, name), NAMES)
+
+
+@functools.cache
+def taking(program: Program, *counts: int) -> Any:
+    """A function of so many tuples as there are counts: one after the other, they hold the program's inputs."""
+    tuples = [f"inputs{number}" for number in range(len(counts))]
+    every = [f"{each}[{place}]" for each, count in zip(tuples, counts, strict=True) for place in range(count)]
+    name = f"{name_of('taking', program)}_{'_'.join(map(str, counts))}"
+    given = "".join(f"{every[place]}, " for place in inputs_of(program))
+    return function(name, f"def {name}({', '.join(tuples)}):\n    return FORMULA(({given}), ())\n", {"FORMULA": formula(program)})
+
+
+def name_of(what: str, program: Program) -> str:
+    """Kernels are told apart by the names of their functions."""
+    return f"{what}_{hashlib.sha256(program.text().encode()).hexdigest()[:16]}"
+
+
+def function(name: str, source: str, names: dict[str, Any]) -> Any:
+    """A Triton function of its text, in which other functions have these names."""
+    file = f"<{name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # where Triton looks for it
-    names: dict[str, Any] = NAMES | {"__name__": __name__}
-    exec(compile(source, file, "exec"), names)
-    return triton.jit(names[name])
+    everything: dict[str, Any] = names | {"tl": tl, "__name__": __name__}
+    exec(compile(source, file, "exec"), everything)
+    return triton.jit(everything[name])
 
 
 def source_of(program: Program, name: str) -> str:

@@ -12,7 +12,7 @@ from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent, Step
 from baracuda_kernels.gpu.compile import as_constant
 
-__all__ = ["interpreted"]
+__all__ = ["interpreted", "scanned"]
 
 _turn = threading.Lock()  # the interpreter patches the language for the time of a launch
 
@@ -56,3 +56,24 @@ def _first_element(address: int, element: Any) -> Any:
 
     room = (ctypes.c_char * element.size).from_address(address)
     return torch.frombuffer(room, dtype=DTYPES[element])
+
+
+def scanned(states: tuple[Any, ...], join: Any) -> tuple[Any, ...]:
+    """A scan of blocks along their first axis, as `tl.associative_scan` makes it, for all elements at once."""
+    import numpy
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def block(data: Any, like: Any) -> Any:
+        return tl.core.tensor(TensorHandle(data, like.dtype.scalar), like.type)
+
+    distance = 1
+    while distance < states[0].shape[0]:
+        earlier = [block(numpy.roll(state.handle.data, distance, axis=0), state) for state in states]
+        found = join.fn(*earlier, *states)
+        joined = zip(states, found if isinstance(found, tuple) else (found,), strict=True)
+        states = tuple(
+            block(numpy.concatenate([state.handle.data[:distance], later.handle.data[distance:]]), state) for state, later in joined
+        )
+        distance *= 2
+    return states

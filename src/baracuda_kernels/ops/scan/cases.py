@@ -22,6 +22,8 @@ CORNERS = (
     ((300, 7), 0), ((16390, 9), 0), ((2, 1, 3, 1, 2, 1, 5, 2), 4),
 )  # fmt: skip
 FEW_CORNERS = (((3, 1009), 1), ((67, 45), 0), ((2, 35, 5), 1))
+# On CUDA also: whole vectors by rows and by columns, walks of many tiles, segments by columns.
+CUDA_TILES = (((6, 4096), 1), ((4096, 64), 0), ((3, 20480), 1), ((33000, 8), 0), ((1, 65536), 1))
 SHOWCASE = (((4096, 4096), 1), ((4096, 4096), 0), ((16, 1 << 20), 1))
 CUDA_SHOWCASE = (((16384, 8192), 1), ((16384, 8192), 0), ((16, 1 << 23), 1))
 
@@ -43,6 +45,15 @@ class ScanCases(Cases[ScanDescriptor]):
             for number, (shape, axis) in enumerate(FEW_CORNERS[::every] if kind is not first else ()):
                 # Every second kind without indices in its last shape.
                 yield self.descriptor(kind, shape, axis, element, (order + number) % 2 == 1, number < 2)
+
+    def tiles(self, element: ElementKind) -> Iterator[ScanDescriptor]:
+        """The corners, and those that they do not reach: all of them for sums, one for every other kind, in f32; one in halves."""
+        yield from self.corners(element)
+        is_narrow, is_half = element is ElementKind.F32, element in (ElementKind.BF16, ElementKind.F16)
+        for order, kind in enumerate(self.kinds(element) if is_narrow else (ScanKind.CUMSUM,) if is_half else ()):
+            shapes = CUDA_TILES if is_narrow and kind is ScanKind.CUMSUM else CUDA_TILES[order % 2 :][:1]
+            for number, (shape, axis) in enumerate(shapes):
+                yield self.descriptor(kind, shape, axis, element, reverse=number % 2 == 1)
 
     def draw(self, random: Random, element: ElementKind) -> ScanDescriptor:
         shape = tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(1, 4)))

@@ -21,8 +21,9 @@ from baracuda_kernels.formula.elementary import exp, log
 from baracuda_kernels.formula.expression import Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
+from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
 
-__all__ = ["ALL", "FORWARD", "INTEGERS", "Formulas", "Row", "computed_in", "formulas_of"]
+__all__ = ["ALL", "FORWARD", "INTEGERS", "Formulas", "Row", "computed_in", "formulas_of", "tree_formulas_of"]
 
 I64 = ElementKind.I64
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, ElementKind.U8, ElementKind.BOOL)
@@ -49,6 +50,7 @@ class Row:
     chain: bool = False
     exact: bool = False
     least_states: int = 2  # without an output for the others, only so many are kept
+    settle: Callable[[State], State] | None = None  # what becomes of a state before a tile of others is joined to it
 
     def computed_in(self, element: ElementKind) -> ElementKind:
         if element.is_float:
@@ -140,6 +142,17 @@ FORWARD = {
         lambda state, x, place: (state[0] + log(state[1]),),
     ),
 }
+_SCALED = Row(
+    lambda x, place: scaled(x),
+    lambda a, b: (a[0] * b[0], a[1] + b[1]),
+    lambda _: (1, 0),
+    lambda state, x, place: (unscaled(state, x.element),),
+    settle=settled,
+)
+SCALED = {  # products of floats, joined in any order
+    ScanKind.CUMPROD: _SCALED,
+    ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: scaled(where(is_nan(x), 1.0, x))),
+}
 _CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes down to it, in its own way
     lambda d, x, place: (d, x),
     lambda a, b: b,
@@ -180,6 +193,7 @@ class Formulas:
     term: State  # operands, place
     combine: State  # earlier state, later state
     value: State  # state, operands, place
+    settle: State | None  # state
     chain: bool
     exact: bool
 
@@ -193,12 +207,22 @@ def computed_in(problem: ScanDescriptor) -> ElementKind:
 
 
 def formulas_of(problem: ScanDescriptor) -> Formulas:
+    return _formulas_by(_row(problem), problem)
+
+
+def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
+    """The same for states that are joined as a tree, whatever they are."""
+    is_scaled = problem.element.is_float and problem.kind in SCALED and not isinstance(problem, ScanBackwardDescriptor)
+    return _formulas_by(SCALED[problem.kind] if is_scaled else _row(problem), problem)
+
+
+def _formulas_by(row: Row, problem: ScanDescriptor) -> Formulas:
     element = problem.element
     if isinstance(problem, ScanBackwardDescriptor):
         others = (problem.reads_input, element), (problem.reads_result, element), (problem.reads_indices, I64)
-        return _formulas(_row(problem), (element, *(each for is_read, each in others if is_read)), (element,))
+        return _formulas(row, (element, *(each for is_read, each in others if is_read)), (element,))
     outputs = (problem.result_element, I64) if problem.has_indices else (problem.result_element,)
-    return _formulas(_row(problem), (element,), outputs)
+    return _formulas(row, (element,), outputs)
 
 
 def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementKind, ...]) -> Formulas:
@@ -213,7 +237,8 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     stored = [convert(value, register(element)) for value, element in zip(values, outputs, strict=True)]
     joined = row.combine(earlier, later)
     start = row.start(computing)[:count]
-    return Formulas(inputs, outputs, states, start, expanded(term), expanded(joined), expanded(stored), row.chain, row.exact)
+    rest = None if row.settle is None else expanded(row.settle(earlier))
+    return Formulas(inputs, outputs, states, start, expanded(term), expanded(joined), expanded(stored), rest, row.chain, row.exact)
 
 
 def _widened(x: Expr, computing: ElementKind) -> Expr:

@@ -12,20 +12,29 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.ops.scan import reference
+from baracuda_kernels.ops.scan import reference, tiles
 from baracuda_kernels.ops.scan.cases import ScanBackwardCases, ScanCases
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.geometry import checkpoint_bytes, split_bytes
-from baracuda_kernels.ops.scan.rows import ALL, FORWARD, computed_in
+from baracuda_kernels.ops.scan.rows import ALL, FORWARD, computed_in, tree_formulas_of
 
 __all__ = ["ScanArgs", "ScanBackwardArgs", "ScanBackwardPlan", "ScanPlan"]
 
 
+def _in(computing: ElementKind, batch_invariant: bool) -> PrecisionGuarantee:
+    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
+    return PrecisionGuarantee(precision, computing, True, True, batch_invariant)
+
+
 def fixed_order(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     """States are joined in an order that the length of a line decides."""
-    computing = computed_in(descriptor)
-    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
-    return PrecisionGuarantee(precision, computing, True, True, True)
+    return _in(computed_in(descriptor), batch_invariant=True)
+
+
+def fixed_by_layout(descriptor: ScanDescriptor) -> PrecisionGuarantee:
+    """How states are joined as a tree depends on how lines lie, and how many there are; of integers and extrema that has no say."""
+    formulas = tree_formulas_of(descriptor)
+    return _in(formulas.states[0], formulas.exact or not formulas.states[0].is_float)
 
 
 def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
@@ -53,6 +62,15 @@ class ScanPlan(Plan[ScanDescriptor, ScanArgs]):
     cases = ScanCases(ScanDescriptor)
     kernels = (
         Kernel("numba.scan", BackendKind.NUMBA, "numba:scan", fixed_order, ALL, (*LIMITS, element_makes_sense), split_bytes),
+        Kernel(
+            "triton.scan",
+            BackendKind.TRITON,
+            "triton:scan",
+            fixed_by_layout,
+            ALL,
+            (*LIMITS, element_makes_sense),
+            tiles.split_bytes,
+        ),
     )
 
 

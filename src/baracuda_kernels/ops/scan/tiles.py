@@ -1,0 +1,63 @@
+"""How much of a scan one program takes on CUDA: plain reckoning, from the extents and what is joined."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from baracuda_kernels.gpu.tiles import power_of_two
+from baracuda_kernels.ops.scan.descriptor import ScanDescriptor
+from baracuda_kernels.ops.scan.rows import Formulas, tree_formulas_of
+from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
+
+__all__ = ["ScanTile", "Split", "split_bytes", "split_for", "tile_for"]
+
+ROW_TILE, COLUMN_TILE = 1024, 2048  # elements; a walk down columns has fewer programs, and each of them more under way
+TILE_BYTES = 16 << 10  # of their states: more do not fit the registers
+PER_WARP = 256  # elements
+BESIDE = 32  # lines side by side that make whole lines of memory
+PROGRAMS = 1024  # so many keep any device busy
+FEWEST = 8  # segments that are worth reading everything twice
+UNIT = 4096  # elements: segments are whole tiles, whatever their size
+SLOT = 8  # bytes of one number in the workspace
+TOTALS_AT_ONCE = 1024
+
+
+class ScanTile(NamedTuple):
+    lines: int
+    steps: int
+    warps: int
+    totals: int  # of segments that are joined at once
+
+
+class Split(NamedTuple):
+    """Into how many segments a line is split, and how long they are."""
+
+    segments: int
+    length: int
+
+
+def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
+    """Of so many lines beside each other."""
+    size = TILE_BYTES // sum(element.size for element in formulas.states)
+    size = min(COLUMN_TILE if by_columns else ROW_TILE, 1 << (size.bit_length() - 1))
+    most = min(size, MOST_FACTORS) if formulas.settle is not None else size
+    beside = min(BESIDE, power_of_two(lines)) if by_columns else 1
+    steps = min(size // beside, most, power_of_two(extent))
+    beside = beside if by_columns else min(size // steps, power_of_two(lines))
+    # A program of one warp reads all of a small tile before it writes any.
+    return ScanTile(beside, steps, max(1, min(8, beside * steps // PER_WARP)), max(1, TOTALS_AT_ONCE // beside))
+
+
+def split_for(lines: int, extent: int, by_columns: bool) -> Split:
+    programs = -(-lines // BESIDE) if by_columns else lines
+    wanted = min(PROGRAMS // max(programs, 1), -(-extent // UNIT))
+    if wanted < FEWEST:
+        return Split(1, extent)
+    length = -(-extent // (wanted * UNIT)) * UNIT
+    return Split(-(-extent // length), length)
+
+
+def split_bytes(problem: ScanDescriptor) -> int:
+    """What programs hand to each other, however the operands lie."""
+    most = max(split_for(problem.lines, problem.extent, by_columns).segments for by_columns in (True, False))
+    return SLOT * len(tree_formulas_of(problem).states) * problem.lines * most if most > 1 and problem.lines else 0

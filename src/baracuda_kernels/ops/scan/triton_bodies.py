@@ -1,0 +1,170 @@
+"""Scans on CUDA: tiles of neighbouring lines, walked along from their first element on.
+
+What a tile's elements come to is joined to what ran before. A long line is walked in segments by several programs: first for the totals
+of all segments, then, from the totals before it, each segment for its results. No two programs write to one place.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import triton
+import triton.language as tl
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.kernel import is_interpreted
+from baracuda_kernels.formula.expression import Program, constant
+from baracuda_kernels.formula.triton_source import function, name_of, taking
+from baracuda_kernels.gpu.indexing import along, offset
+from baracuda_kernels.ops.scan.rows import Formulas
+
+__all__ = ["WHOLE", "Functions", "functions", "scan_tiles"]
+
+WHOLE = tl.constexpr(0)  # lines from end to end
+TOTALS = tl.constexpr(1)  # what segments come to
+SEGMENTS = tl.constexpr(2)
+INTERPRETED = tl.constexpr(is_interpreted())
+
+
+class Functions(NamedTuple):
+    """A scan's formulas as Triton functions, of tuples of numbers."""
+
+    start: Any
+    term: Any  # of operands and the place
+    joined: Any  # of an earlier and a later state
+    value: Any  # of a state, operands and the place
+    settled: Any  # of a state; None where it stays as it is
+    scan: Any  # of a tile of states, along its first axis
+
+
+@functools.cache
+def functions(formulas: Formulas) -> Functions:
+    states, inputs = formulas.states, (*formulas.inputs, ElementKind.I64)
+    start = tuple(constant(value, element) for value, element in zip(formulas.start, states, strict=True))
+    join = Program((*states, *states), states, formulas.combine)
+    settle = None if formulas.settle is None else taking(Program(states, states, formulas.settle), len(states))
+    return Functions(
+        taking(Program((), states, start)),
+        taking(Program(inputs, states, formulas.term), len(formulas.inputs), 1),
+        taking(join, len(states), len(states)),
+        taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(formulas.inputs), 1),
+        settle,
+        scanning(join),
+    )
+
+
+def scanning(join: Program) -> Any:
+    """What scans a tile of states; joining takes them number by number, as `tl.associative_scan` gives them."""
+    count, name = len(join.outputs), name_of("scan", join)
+    numbers = [f"{side}{number}" for side in "ab" for number in range(count)]
+    states = [f"({''.join(f'{number}, ' for number in side)})" for side in (numbers[:count], numbers[count:])]
+    found = ", ".join(f"found[{number}]" for number in range(count))
+    pair = f"def pair_{name}({', '.join(numbers)}):\n    found = JOIN({', '.join(states)})\n    return {found}\n"
+    joined = function(f"pair_{name}", pair, {"JOIN": taking(join, count, count)})
+    if is_interpreted():  # `tl.associative_scan` would take a second for what this does in a blink
+        from baracuda_kernels.gpu.interpret import scanned
+
+        body, names = "scanned(states, PAIR)", {"scanned": scanned, "PAIR": joined}
+    else:
+        body, names = (
+            f"{'tl.associative_scan(states, 0, PAIR)' if count > 1 else '(tl.associative_scan(states[0], 0, PAIR),)'}",
+            {"PAIR": joined},
+        )
+    return function(name, f"def {name}(states):\n    return {body}\n", names)
+
+
+@triton.jit
+def scan_tiles(
+    inputs, outputs, totals, lines, blocks, extent, length, segments, extents, outer_steps, beside_steps, axis_steps,
+    START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, SCAN: tl.constexpr,
+    PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
+    LINES: tl.constexpr, STEPS: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side."""
+    program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
+    segment = program % segments
+    block = program // segments
+    line = block % blocks * LINES + tl.arange(0, LINES)[None, :]
+    outer = block // blocks
+    is_there = line < lines
+    sources = ()
+    for i in tl.static_range(len(inputs)):
+        sources += (inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i]),)  # type: ignore[assignment]
+    slot = (outer.to(tl.int64) * lines + line) * segments
+    carry = filled(START(), (1, LINES))
+    if PART == SEGMENTS:
+        for first in range(0, segment, TOTALS_AT_ONCE):
+            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None]
+            is_before = (before < segment) & is_there
+            states = ()
+            for i in tl.static_range(len(totals)):
+                states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
+            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, LINES)))
+            carry = last(JOINED(carry, states), TOTALS_AT_ONCE)
+            if SETTLED is not None:
+                carry = SETTLED(carry)
+    begin = segment * length
+    for first in tl.range(begin, tl.minimum(begin + length, extent), STEPS, num_stages=STAGES):
+        walked = first + tl.arange(0, STEPS)[:, None]
+        inside = (walked < extent) & is_there
+        place = extent - 1 - walked if REVERSE else walked
+        values = ()
+        for i in tl.static_range(len(inputs)):
+            values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
+        states = SCAN(chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, LINES)))
+        states = JOINED(carry, states)
+        carry = last(states, STEPS)
+        if SETTLED is not None:
+            carry = SETTLED(carry)
+        if PART != TOTALS:
+            results = VALUE(states, values, (place.to(tl.int64),))
+            for i in tl.static_range(len(outputs)):
+                target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
+                target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
+                target += along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
+                tl.store(target, tl.broadcast_to(results[i], (STEPS, LINES)).to(outputs[i].dtype.element_ty), mask=inside)
+    if PART == TOTALS:
+        for i in tl.static_range(len(totals)):
+            tl.store(totals[i] + slot + segment, carry[i], mask=is_there)
+
+
+@triton.jit
+def filled(numbers, SHAPE: tl.constexpr):
+    blocks = ()
+    for i in tl.static_range(len(numbers)):
+        blocks += (tl.broadcast_to(numbers[i], SHAPE),)  # type: ignore[assignment]
+    return blocks
+
+
+@triton.jit
+def chosen(condition, states, others, SHAPE: tl.constexpr):
+    """Those states where the condition holds, others elsewhere."""
+    found = ()
+    for i in tl.static_range(len(states)):
+        found += (tl.where(condition, tl.broadcast_to(states[i], SHAPE), tl.broadcast_to(others[i], SHAPE)),)  # type: ignore[assignment]
+    return found
+
+
+@triton.jit
+def last(states, STEPS: tl.constexpr):
+    """The last row of a tile of states."""
+    is_last = tl.arange(0, STEPS)[:, None] == STEPS - 1
+    found = ()
+    for i in tl.static_range(len(states)):
+        found += (_only_row(states[i], is_last),)  # type: ignore[assignment]
+    return found
+
+
+@triton.jit
+def _only_row(state, is_it):
+    """Bit by bit: in a sum of integers, all others are zero."""
+    if state.dtype == tl.float64:
+        bits = state.to(tl.int64, bitcast=True)
+    elif state.dtype == tl.float32:
+        bits = state.to(tl.int32, bitcast=True)
+    else:
+        bits = state
+    wide = bits.to(tl.int64) if INTERPRETED else bits  # sums of 32 bits have 64 there
+    row = tl.sum(tl.where(is_it, wide, 0), 0, keep_dims=True).to(bits.dtype)
+    return row.to(state.dtype, bitcast=state.dtype.is_floating())
