@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import elementwise, functions, performance, picture, stub
+from generator import accuracy, elementwise, functions, performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -29,6 +29,7 @@ def pages() -> dict[Path, str]:
         ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
         DOCS / "functional.md": {"functions": functions.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},
+        DOCS / "accuracy.md": {"accuracy": accuracy.text(DOCS / "accuracy")},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
     parts[DOCS / "elementwise.md"]["rows"] = elementwise.rows()

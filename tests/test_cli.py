@@ -13,6 +13,7 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels import cli
 from baracuda_kernels.bench import engine
+from baracuda_kernels.check import accuracy
 from baracuda_kernels.cli.fields import reader
 from baracuda_kernels.core import registry, wisdom
 from baracuda_kernels.core.layout import Shape
@@ -195,3 +196,18 @@ def test_explain_with_measured_times(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "aten.softmax" in text and "3 µs" in text and "was slower when measured" in text
     (tmp_path / "w.json").write_text("[]")
     assert cli.main(["explain", "softmax", "--wisdom", str(tmp_path / "w.json")]) == 2
+
+
+def test_accuracy(capsys: Capture, tmp_path: Path) -> None:
+    status, output, _ = ask(capsys, "accuracy", "exp", "--element", "f32", "--count", "1000", "--json", str(tmp_path / "run.json"))
+    assert status == 0 and "exp" in output and "1 of 1 within" in output
+    (found,) = json.loads((tmp_path / "run.json").read_text())["ops"]
+    assert found["op"] == "exp" and found["count"] == 1000 and 0 < found["ulp"] <= 4
+
+
+def test_accuracy_that_is_not_kept_and_questions_that_are_wrong(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, _, complaint = ask(capsys, "accuracy", "expp")
+    assert status == 2 and complaint.startswith("There is no op 'expp' here. Did you mean exp?")
+    assert ask(capsys, "accuracy", "exp", "--count", "0")[::2] == (2, "--count: got 0, wanted 1 or more\n")
+    monkeypatch.setitem(accuracy.ALLOWED, bk.ElementKind.F32, 0.0)
+    assert ask(capsys, "accuracy", "exp", "--element", "f32", "--count", "1000")[0] == 1

@@ -10,11 +10,9 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.accuracy import every_half, many_floats, results_of, worst
+from baracuda_kernels.check.accuracy import ALLOWED, Measured, Question, measure, measured_ops, worst
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.element import ElementKind as E
-from baracuda_kernels.ops.elementwise.reference import value
-from baracuda_kernels.ops.elementwise.tables import UNARY
 
 from conftest import DEVICE, STREAM
 
@@ -28,7 +26,6 @@ KINDS = [
     for kind in plan.descriptor_type.KINDS
     if plan.descriptor_type.TABLE[kind.value].differentiable or not plan.descriptor_type.IS_BACKWARD
 ]
-FLOAT_ROWS = [row for row in UNARY.values() if E.F16 in row.elements and row.result is None]
 
 
 @pytest.mark.parametrize(("plan", "kind"), KINDS)
@@ -42,26 +39,20 @@ def test_every_op_in_every_element(plan: Any, kind: Any, rng: numpy.random.Gener
         run_trial(chosen, random_inputs(plan, descriptor, rng), may_cancel=True)
 
 
-@pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda row: row.name)
-@pytest.mark.parametrize("element", [E.F16, E.BF16])
-def test_every_half(row: Any, element: E) -> None:
-    """Within one unit in the last place of the correctly rounded result, for all 65,536 operands."""
-    values = every_half(element)
-    numbers = tuple(parameter.default for parameter in row.parameters)
-    exact = value(row.name, element, [values], numbers)
-    result = results_of(bk.UnaryPlan, bk.UnaryDescriptor(bk.UnaryKind(row.name), values.shape, element), values)
-    found = worst(result, exact, values, element)
-    assert found.misplaced == 0 and found.ulp <= 1.5, found  # half a unit for the rounding that even the nearest half has
+@pytest.mark.parametrize("op", measured_ops())
+@pytest.mark.parametrize("element", ALLOWED)
+def test_single_results(op: str, element: E) -> None:
+    """All halves, and many floats: as near to the exact result as it has to be."""
+    found = measure(Question(op, element, DEVICE, 40_000))
+    assert found.holds, found
 
 
-@pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda row: row.name)
-def test_many_floats(row: Any) -> None:
-    values = many_floats(40_000)
-    numbers = tuple(parameter.default for parameter in row.parameters)
-    exact = value(row.name, E.F32, [values], numbers)
-    result = results_of(bk.UnaryPlan, bk.UnaryDescriptor(bk.UnaryKind(row.name), values.shape, E.F32), values)
-    found = worst(result, exact, values, E.F32)
-    assert found.misplaced == 0 and found.ulp <= 4.0, found
+def test_results_that_are_off_are_noticed() -> None:
+    """By an ulp too many, and by an infinity where none should be."""
+    exact = numpy.array([1.0, 2.0, 3.0])
+    assert worst(numpy.array([1.0, 2.0 + 5 * 2.0**-22, 3.0]), exact, exact, E.F32) == (5.0, 2.0, 0)
+    assert worst(numpy.array([1.0, math.inf, math.nan]), exact, exact, E.F32).misplaced == 2
+    assert not Measured("exp", "f32", 3, 4.5, 2.0, 0).holds and not Measured("exp", "f32", 3, 0.5, 2.0, 1).holds
 
 
 # --- functions -------------------------------------------------------------------------------------------------------------------
@@ -155,4 +146,3 @@ def test_what_cannot_be_fused() -> None:
     with pytest.raises(bk.InvalidProblem, match="f32 or f64"):
         doubled(numpy.arange(3))
     assert math.isclose(float(doubled(numpy.float32([1.5]))[0]), 3.0)
-    assert DEVICE is not None

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import datetime
+import json
+import math
+import platform
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from baracuda_kernels.check.bounds import ulps
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import decode, encode, rounded
+from baracuda_kernels.core.machine import machine_of, versions
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.core.workspace import Workspace
 
-__all__ = ["Worst", "every_half", "many_floats", "results_of", "worst"]
+__all__ = [
+    "ALLOWED",
+    "Measured",
+    "Question",
+    "Worst",
+    "as_json",
+    "every_half",
+    "many_floats",
+    "measure",
+    "measured_ops",
+    "results_of",
+    "worst",
+]
 
 AnyPlan = type[Plan[Any, Any]]
 
@@ -23,6 +42,12 @@ _LARGEST = {
     ElementKind.F32: (2.0 - 2.0**-23) * 2.0**127,
     ElementKind.F64: (2.0 - 2.0**-52) * 2.0**1023,
 }
+
+
+# What an op on elements may be off the exact result. Half a unit of those of halves is the rounding that even the nearest half has.
+ALLOWED = {ElementKind.F32: 4.0, ElementKind.F16: 1.5, ElementKind.BF16: 1.5}
+AT_A_TIME = 1 << 20
+_PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "scipy")
 
 
 class Worst(NamedTuple):
@@ -46,10 +71,12 @@ def many_floats(count: int, seed: int = 0) -> Any:
     import numpy
 
     rng = numpy.random.default_rng(seed)
+    largest = _LARGEST[ElementKind.F32]
+    edges = numpy.float32([0.0, 2.0**-149, 2.0**-126 - 2.0**-149, 2.0**-126, 0.5, 1.0, 2.0, largest, math.inf, math.nan])
     anything = rng.integers(0, 1 << 32, count // 2, dtype=numpy.uint64).astype(numpy.uint32).view(numpy.float32)
     usual = rng.standard_normal(count - count // 2).astype(numpy.float32) * numpy.float32(4.0)
     with numpy.errstate(invalid="ignore"):
-        return numpy.concatenate([anything, usual]).astype(numpy.float64)
+        return numpy.concatenate([anything, usual, edges, -edges])[-count:].astype(numpy.float64)
 
 
 def results_of(plan: AnyPlan, descriptor: Any, values: Any, stream: Stream | None = None) -> Any:
@@ -63,12 +90,17 @@ def results_of(plan: AnyPlan, descriptor: Any, values: Any, stream: Stream | Non
     given, element = encode(values, descriptor.element), result.element(descriptor)
     made = numpy.zeros(values.size * element.size, numpy.uint8)
 
+    if stream.device.kind is not DeviceKind.CPU:
+        import torch
+
+        given, made = (torch.from_numpy(each).to(str(stream.device)) for each in (given, made))
+
     def view(kind: type[TensorRef], data: Any, element: ElementKind) -> TensorRef:
         return kind.strided(data, (values.size,), (1,), element=element)
 
     operands = {operand.name: view(TensorRef, given, descriptor.element), result.name: view(TensorMut, made, element)}
     chosen.run(stream, Workspace.none(), plan.args_type(**operands))
-    return decode(made, element)
+    return decode(made if isinstance(made, numpy.ndarray) else made.cpu().numpy(), element)
 
 
 def worst(result: Any, exact: Any, values: Any, element: ElementKind) -> Worst:
@@ -91,3 +123,74 @@ def worst(result: Any, exact: Any, values: Any, element: ElementKind) -> Worst:
         return Worst(0.0, 0.0, misplaced)
     place = int(distances.argmax())
     return Worst(float(distances[place]), float(values[finite][place]), misplaced)
+
+
+# --- measured over many operands ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Question:
+    """How far is this op off, on that device? Of f32 so many operands are tried, of halves all."""
+
+    op: str
+    element: ElementKind
+    device: Device
+    count: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The answer."""
+
+    op: str
+    element: str
+    count: int
+    ulp: float
+    at: float
+    misplaced: int
+
+    @property
+    def holds(self) -> bool:
+        return self.misplaced == 0 and self.ulp <= ALLOWED[ElementKind(self.element)]
+
+
+def measured_ops() -> list[str]:
+    """Those of one float that give a float."""
+    from baracuda_kernels.ops.elementwise.tables import UNARY
+
+    return [name for name, row in UNARY.items() if ElementKind.F16 in row.elements and row.result is None]
+
+
+def measure(question: Question) -> Measured:
+    """A million operands at a time, none of them tried twice but by chance."""
+    from baracuda_kernels.ops.elementwise.descriptor import UnaryDescriptor, UnaryKind
+    from baracuda_kernels.ops.elementwise.elementwise import UnaryPlan
+    from baracuda_kernels.ops.elementwise.reference import value
+
+    tried, found = 0, Worst(0.0, 0.0, 0)
+    while tried < question.count:
+        if question.element is ElementKind.F32:
+            values = many_floats(min(AT_A_TIME, question.count - tried), seed=tried // AT_A_TIME)
+        else:
+            values = every_half(question.element)
+        descriptor = UnaryDescriptor(UnaryKind(question.op), values.shape, question.element)
+        exact = value(question.op, question.element, [values], descriptor.numbers)
+        result = results_of(UnaryPlan, descriptor, values, Stream.on(question.device))
+        here = worst(result, exact, values, question.element)
+        found = max(found, here)._replace(misplaced=found.misplaced + here.misplaced)
+        tried += values.size
+        if question.element is not ElementKind.F32:
+            break
+    return Measured(question.op, question.element.value, tried, found.ulp, found.at, found.misplaced)
+
+
+def as_json(found: list[Measured], device: Device) -> str:
+    """The whole run, an op a line. Names no machine but by its processor."""
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "kind": str(device.kind),
+        "device": machine_of(device)["device"],
+        "versions": {"python": platform.python_version()} | versions(_PACKAGES),
+    }
+    ops = ",\n".join(f"  {json.dumps(asdict(each) | {'at': repr(each.at)})}" for each in found)
+    return f'{json.dumps(about, indent=1)[:-2]},\n "ops": [\n{ops}\n ]\n}}\n'

@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import multiprocessing
 import platform
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,18 +147,6 @@ def parts(question: Question) -> list[Question]:
     """The same question about one kernel in one element each. Raises `WrongQuestion` where nothing is left."""
     asked = dict.fromkeys((case.plan_type, case.kernel.name, case.element) for case, _ in tasks(question))
     return [replace(question, plans=(plan,), kernel=kernel, element=element) for plan, kernel, element in asked]
-
-
-def answers(questions: list[Question], jobs: int) -> Iterator[list[Result]]:
-    """To one after the other; `jobs` of them at a time, in processes of their own."""
-    if jobs == 1:
-        yield from map(answer_all, questions)
-        return
-    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            yield from pool.map(answer_all, questions)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def answer_all(question: Question) -> list[Result]:

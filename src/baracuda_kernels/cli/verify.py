@@ -108,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
 def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[Result]:
     """To all of them, or, if it is interrupted, to those that are answered by then."""
     from baracuda_kernels.check import verify
+    from baracuda_kernels.check.processes import answers
 
     results: list[Result] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -115,7 +116,7 @@ def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[
         names = [f"{question.kernel} {question.element}" for question in questions]
         bar = progress.add_task(names[0], total=len(questions))
         try:
-            for number, found in enumerate(verify.answers(questions, jobs), start=1):
+            for number, found in enumerate(answers(verify.answer_all, questions, jobs), start=1):
                 results += found
                 progress.update(bar, advance=1, description=(*names, "")[number])
                 if not complaints.is_terminal:

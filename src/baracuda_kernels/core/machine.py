@@ -14,7 +14,7 @@ from baracuda_kernels.core.device import Device, DeviceKind
 
 __all__ = ["cores", "cpu_name", "machine_of", "versions"]
 
-_KERNEL_FOLDERS = ("gpu", "lang", "ops")
+_KERNEL_FOLDERS = ("formula", "gpu", "lang", "ops")
 _LIBRARIES = {DeviceKind.CPU: ("numba", "llvmlite", "torch"), DeviceKind.CUDA: ("triton", "torch")}
 
 

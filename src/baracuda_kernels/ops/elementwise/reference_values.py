@@ -107,6 +107,20 @@ def _gelu_tanh(x: Any) -> Any:
     return x * special.expit(2 * numpy.sqrt(2 / numpy.pi) * (x + 0.044715 * x**3))
 
 
+def _polygamma(x: Any, n: float) -> Any:
+    """Far below zero by reflection, since SciPy walks there from x to zero in steps of one."""
+    order, far = int(n), x < -20
+    slope = numpy.polynomial.Polynomial([0, 1])  # the derivatives of the cotangent are polynomials of it
+    for _ in range(order):
+        slope = -slope.deriv() * numpy.polynomial.Polynomial([1, 0, 1])
+    turn = where(numpy.isfinite(x), x - numpy.rint(x), numpy.nan)
+    cotangent = 1 / numpy.tan(numpy.pi * turn)
+    beyond = (-1) ** order * special.polygamma(order, 1 - where(far, x, -20.0)) - numpy.pi ** (order + 1) * slope(cotangent)
+    pole = special.polygamma(order, 0.0)
+    beyond = where(turn == 0, pole, where(x == -numpy.inf, numpy.nan, beyond))
+    return where(far, beyond, special.polygamma(order, where(far, 1.0, x)))
+
+
 def _divided(of_floats: Callable[..., Any], of_integers: Callable[..., Any]) -> Callable[..., Any]:
     def found(x: Any, y: Any) -> Any:
         return of_floats(x, y) if _is_float(x) else where(y == 0, 0, of_integers(x, where(y == 0, 1, y)))
@@ -173,7 +187,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx, "erfinv": special.erfinv,
     "ndtr": special.ndtr, "ndtri": special.ndtri, "log_ndtr": special.log_ndtr,
     "lgamma": lambda x: where(x == -numpy.inf, numpy.inf, special.gammaln(x)), "gamma": special.gamma, "digamma": special.digamma,
-    "polygamma": lambda x, n: where(x == -numpy.inf, numpy.nan, special.polygamma(int(n), x)),
+    "polygamma": _polygamma,
     "i0": lambda x: where(numpy.isinf(x), numpy.inf, special.i0(x)), "i0e": special.i0e,
     "i1": lambda x: where(numpy.isinf(x), x, special.i1(x)), "i1e": special.i1e,
     # Activations.

@@ -1,0 +1,71 @@
+"""`accuracy`: how far ops on elements are from the exact results, over millions of operands.
+
+baracuda-kernels accuracy                         every op of one float: f32 over ten million operands, halves over all there are
+baracuda-kernels accuracy exp gelu --element bf16
+baracuda-kernels accuracy --device cuda --jobs 8 --json run.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+
+from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.nearest import no_such
+
+ELEMENTS = (ElementKind.F32, ElementKind.F16, ElementKind.BF16)
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "accuracy",
+        help="measure the errors of ops on elements",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all of one float")
+    parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
+    parser.add_argument("--element", type=ElementKind, choices=ELEMENTS, help="by default each of them")
+    parser.add_argument("--count", type=int, default=10_000_000, help="operands in f32 (default: 10 million)")
+    parser.add_argument("--jobs", type=int, default=1, help="ops at a time (default: 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """1 if any op is further off than it may be."""
+    from baracuda_kernels.check import accuracy
+    from baracuda_kernels.check.processes import answers
+
+    complaints, device, known = console(stderr=True), Device(options.device), accuracy.measured_ops()
+    mistakes = [no_such("op", name, known) for name in options.ops if name not in known]
+    mistakes += [
+        f"--{name}: got {number}, wanted 1 or more" for name in ("count", "jobs") if (number := getattr(options, name)) < 1
+    ]
+    mistakes += [str(reason) for reason in device.reasons_absent()]
+    if mistakes:
+        complaints.print(mistakes[0], markup=False, soft_wrap=True)
+        return 2
+    elements = ELEMENTS if options.element is None else (options.element,)
+    questions = [accuracy.Question(op, element, device, options.count) for op in options.ops or known for element in elements]
+    every = answers(accuracy.measure, questions, options.jobs)
+    found = list(track(every, "measuring", total=len(questions), console=complaints, transient=True))
+    out, shown = console(), table()
+    for heading in ("op", "element", "operands", "worst ulp", "at", "misplaced"):
+        shown.add_column(heading, justify="left" if heading in ("op", "element") else "right")
+    for each in found:
+        style = None if each.holds else "red"
+        shown.add_row(
+            each.op, each.element, f"{each.count:,}", f"{each.ulp:.2f}", f"{each.at:.9g}", str(each.misplaced or ""), style=style
+        )
+    out.print(shown)
+    held = sum(each.holds for each in found)
+    out.print(f"{held} of {len(found)} within their bounds: 4 ulp in f32, 1 of the nearest in halves.")
+    if options.json:
+        options.json.write_text(accuracy.as_json(found, device), encoding="utf-8")
+    return int(held < len(found))
