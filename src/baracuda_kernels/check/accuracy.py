@@ -72,7 +72,9 @@ def many_floats(count: int, seed: int = 0) -> Any:
 
     rng = numpy.random.default_rng(seed)
     largest = _LARGEST[ElementKind.F32]
-    edges = numpy.float32([0.0, 2.0**-149, 2.0**-126 - 2.0**-149, 2.0**-126, 0.5, 1.0, 2.0, largest, math.inf, math.nan])
+    edges = numpy.array(
+        [0.0, 2.0**-149, 2.0**-126 - 2.0**-149, 2.0**-126, 0.5, 1.0, 2.0, largest, math.inf, math.nan], numpy.float32
+    )
     anything = rng.integers(0, 1 << 32, count // 2, dtype=numpy.uint64).astype(numpy.uint32).view(numpy.float32)
     usual = rng.standard_normal(count - count // 2).astype(numpy.float32) * numpy.float32(4.0)
     with numpy.errstate(invalid="ignore"):
@@ -88,7 +90,7 @@ def results_of(plan: AnyPlan, descriptor: Any, values: Any, stream: Stream | Non
     (operand,) = (each for each in plan.args_type.OPERANDS if not each.writes)
     (result,) = (each for each in plan.args_type.OPERANDS if each.writes)
     given, element = encode(values, descriptor.element), result.element(descriptor)
-    made = numpy.zeros(values.size * element.size, numpy.uint8)
+    made: Any = numpy.zeros(values.size * element.size, numpy.uint8)
 
     if stream.device.kind is not DeviceKind.CPU:
         import torch
