@@ -184,10 +184,10 @@ def test_several_kernels_at_a_time_find_the_same(capsys: Capture, tmp_path: Path
 
 @pytest.mark.usefixtures("double")
 def test_what_was_found_before_an_interruption_is_shown(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(questions: list[Question], jobs: int) -> Iterator[list[Any]]:
+    def interrupted(answer: Any, questions: list[Question], jobs: int) -> Iterator[list[Any]]:
         yield answer_all(questions[0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("baracuda_kernels.check.verify.answers", interrupted)
+    monkeypatch.setattr("baracuda_kernels.check.processes.answers", interrupted)
     status, out, err = ask(capsys, "--check", "accuracy")
     assert status == 130 and "promises kept by 1 kernels" in out and "Stopped; checked were 1 of" in err
