@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
-from baracuda_kernels.formula.llvm_launch import BROADCAST, CONTIGUOUS, DOWN
+from baracuda_kernels.formula.llvm_launch import BROADCAST, CONTIGUOUS, COUNTED, DOWN
 from baracuda_kernels.formula.llvm_loops import I32, PTR, Loops, number
 from baracuda_kernels.formula.llvm_operations import Emitter, computed, stored_type
 from baracuda_kernels.lang.native import ENTRY
@@ -119,8 +119,8 @@ class _Writer(Loops):
         offsets = self.located(row, self.dims_at, self.rank, len(self.elements))
         starts = [builder.add(at, builder.mul(start, step)) for at, step in zip(offsets, self.steps, strict=True)]
         bases = [
-            builder.gep(operand, [at], source_etype=stored_type(element))
-            for operand, at, element in zip(self.operands, starts, self.elements, strict=True)
+            builder.gep(operand, [at], source_etype=self.spaced(place))
+            for place, (operand, at) in enumerate(zip(self.operands, starts, strict=True))
         ]
         for place, how in enumerate(self.pattern):
             if how == BROADCAST and place < len(self.program.inputs):
@@ -165,6 +165,13 @@ class _Writer(Loops):
         builder, kind = self.builder, stored_type(self.elements[place])
         with self.counting(number(0), count) as lane:
             offset = builder.mul(builder.add(at, lane), self.steps[place])
-            there, here = builder.gep(base, [offset], source_etype=kind), self.slot(place, lane)
-            source, target = (there, here) if into_room else (here, there)
-            builder.store(builder.load(source, typ=kind), target)
+            there, here = builder.gep(base, [offset], source_etype=self.spaced(place)), self.slot(place, lane)
+            if self.pattern[place] == COUNTED:
+                builder.store(builder.ptrtoint(there, kind), here)
+            else:
+                source, target = (there, here) if into_room else (here, there)
+                builder.store(builder.load(source, typ=kind), target)
+
+    def spaced(self, place: int) -> ir.Type:
+        """What an operand is in steps of: an address that counts is its number itself."""
+        return ir.IntType(8) if self.pattern[place] == COUNTED else stored_type(self.elements[place])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from baracuda_kernels.core.layout import Shape
@@ -19,12 +19,15 @@ BLOCK = 1 << 14  # elements of a row that are one item of work
 NARROW = 64  # the same, where operands lie across each other: what is read of a cache line is used before it is gone
 STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the next reader
 LINE = 64  # bytes that are written past the caches at once
-CONTIGUOUS, BROADCAST, STRIDED = "1", "0", "s"  # how an operand lies along a row
+CONTIGUOUS, BROADCAST, STRIDED, COUNTED = "1", "0", "s", "c"  # how an operand lies along a row, if it is in memory
 ALONG, DOWN = "along", "down"  # which item follows: the next part of the row, or the same part of the next row
 
 
-def kernel(program: Program, shape: Shape, parameters: Sequence[float] = ()) -> Callable[[Sequence[Any]], parallel.Launch]:
-    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch."""
+def kernel(
+    program: Program, shape: Shape, parameters: Sequence[float] = (), counted: Collection[int] = ()
+) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch. Inputs that are `counted` are in no memory:
+    each is its offset, and its address is 0."""
     text, elements = program.text(), (*program.inputs, *program.outputs)
     outputs = range(len(program.inputs), len(elements))
     numbers = [struct.unpack("q", struct.pack("d", value))[0] for value in parameters]
@@ -33,7 +36,10 @@ def kernel(program: Program, shape: Shape, parameters: Sequence[float] = ()) -> 
     def launch_of(row: Dim, outer: Sequence[Dim], streams: bool) -> parallel.Launch:
         from baracuda_kernels.formula.llvm_body import body
 
-        pattern = "".join({1: CONTIGUOUS, 0: BROADCAST}.get(step, STRIDED) for step in row.steps)
+        pattern = "".join(
+            COUNTED if place in counted else {1: CONTIGUOUS, 0: BROADCAST}.get(step, STRIDED)
+            for place, step in enumerate(row.steps)
+        )
         across = [dim for dim in outer if any(how == STRIDED and step == 1 for how, step in zip(pattern, dim.steps, strict=True))]
         outer = [*(dim for dim in outer if dim not in across), *across]
         block, order = (NARROW, DOWN) if across else (BLOCK, ALONG)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.formula.triton_source import formula, inputs_of
 from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for
-from baracuda_kernels.gpu.call import At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.call import Argument, At, Call, Count, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims, offset
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.lang.geometry import Dim, collapse
@@ -65,9 +65,9 @@ def _flat(inputs, outputs, place, inside, numbers, FORMULA: tl.constexpr, STEPS:
     values = ()
     for i in tl.static_range(len(inputs)):
         if STEPS[i] == BROADCAST:
-            values += (tl.load(inputs[i]),)  # type: ignore[assignment]
+            values += (_read(inputs[i], None),)  # type: ignore[assignment]
         else:
-            values += (tl.load(inputs[i] + place, mask=inside),)  # type: ignore[assignment]
+            values += (_read(inputs[i] + place, inside),)  # type: ignore[assignment]
     results = FORMULA(values, numbers)
     for i in tl.static_range(len(outputs)):
         result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
@@ -92,13 +92,13 @@ def tiled(
         source = inputs[i] + offset(outer, extents, outer_steps[i])
         source = _along(_along(source, row, row_steps[i], ROW_STEPS[i]), col, col_steps[i], COL_STEPS[i])
         if ROW_STEPS[i] == BROADCAST and COL_STEPS[i] == BROADCAST:
-            values += (tl.load(source),)  # type: ignore[assignment]
+            values += (_read(source, None),)  # type: ignore[assignment]
         elif ROW_STEPS[i] == BROADCAST:
-            values += (tl.load(source, mask=col < cols),)  # type: ignore[assignment]
+            values += (_read(source, col < cols),)  # type: ignore[assignment]
         elif COL_STEPS[i] == BROADCAST:
-            values += (tl.load(source, mask=row < rows),)  # type: ignore[assignment]
+            values += (_read(source, row < rows),)  # type: ignore[assignment]
         else:
-            values += (tl.load(source, mask=(row < rows) & (col < cols)),)  # type: ignore[assignment]
+            values += (_read(source, (row < rows) & (col < cols)),)  # type: ignore[assignment]
     results = FORMULA(values, numbers)
     if len(outputs) > 1:
         tl.debug_barrier()  # an output may be an input that other threads have still to read
@@ -118,11 +118,20 @@ def scattered(
     inside = place < count
     values = ()
     for i in tl.static_range(len(inputs)):
-        values += (tl.load(inputs[i] + offset(place, extents, steps[i]), mask=inside),)  # type: ignore[assignment]
+        values += (_read(inputs[i] + offset(place, extents, steps[i]), inside),)  # type: ignore[assignment]
     results = FORMULA(values, numbers)
     for i in tl.static_range(len(outputs)):
         result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
         tl.store(outputs[i] + offset(place, extents, steps[len(inputs) + i]), result, mask=inside)
+
+
+@triton.jit
+def _read(source, inside):
+    """What is at an address; a place that is counted, and not an address, is itself."""
+    if source.dtype.is_ptr():
+        return tl.load(source, mask=inside)
+    else:
+        return source
 
 
 @triton.jit
@@ -143,6 +152,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
+COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
 
@@ -155,11 +165,17 @@ def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[
     return bind
 
 
-def calls(program: Program, shape: Shape, strides: Sequence[Sequence[int]], parameters: Sequence[float] = ()) -> list[Call]:
-    """What is launched for operands of these strides, inputs before outputs."""
+def calls(
+    program: Program,
+    shape: Shape,
+    strides: Sequence[Sequence[int]],
+    parameters: Sequence[float] = (),
+    counted: Collection[int] = (),
+) -> list[Call]:
+    """What is launched for operands of these strides, inputs before outputs. Inputs that are `counted` are in no memory: each is its offset."""
     if 0 in shape:
         return []
-    operands = Operands.of(program, parameters)
+    operands = Operands.of(program, parameters, counted)
     axes = collapse(shape, [strides[place] for place in operands.places]) or [Dim(1, (1,) * len(operands.places))]
     if len(axes) == 1:
         return [_flat_call(operands, axes[0]) if set(axes[0].steps) <= {0, 1} else _scattered_call(operands, axes)]
@@ -178,21 +194,24 @@ class Operands(NamedTuple):
     places: tuple[int, ...]  # among the op's operands
     elements: tuple[ElementKind, ...]
     numbers: tuple[Step, ...]  # the parameters' bits
+    counted: frozenset[int]  # places of what is in no memory
 
     @classmethod
-    def of(cls, program: Program, parameters: Sequence[float]) -> Operands:
+    def of(cls, program: Program, parameters: Sequence[float], counted: Collection[int]) -> Operands:
         count, inputs = len(program.inputs), inputs_of(program)
         words = struct.unpack(f"{len(parameters)}q", struct.pack(f"{len(parameters)}d", *parameters))
         return cls(
             program,
             (*inputs, *range(count, count + len(program.outputs))),
-            (*(program.inputs[place] for place in inputs), *program.outputs),
+            (*(COUNTED if place in counted else program.inputs[place] for place in inputs), *program.outputs),
             tuple(map(Step, words)),
+            frozenset(counted),
         )
 
-    def pointers(self) -> tuple[tuple[At, ...], tuple[At, ...]]:
+    def pointers(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """To the inputs and to the outputs."""
-        every = tuple(map(At, self.places, self.elements))
+        pairs = zip(self.places, self.elements, strict=True)
+        every = tuple(Step(0) if place in self.counted else At(place, element) for place, element in pairs)
         inputs = len(every) - len(self.program.outputs)
         return every[:inputs], every[inputs:]
 

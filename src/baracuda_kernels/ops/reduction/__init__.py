@@ -2,10 +2,22 @@
 
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
+    ReduceChoiceBackwardDescriptor,
     ReduceDescriptor,
     ReduceKind,
+    ReducePairBackwardDescriptor,
+    ReducePairDescriptor,
+    ReducePairKind,
     ReduceToDescriptor,
     ReduceToKind,
+)
+from baracuda_kernels.ops.reduction.pairs import (
+    ReduceChoiceBackwardArgs,
+    ReduceChoiceBackwardPlan,
+    ReducePairArgs,
+    ReducePairBackwardArgs,
+    ReducePairBackwardPlan,
+    ReducePairPlan,
 )
 from baracuda_kernels.ops.reduction.reduction import (
     ReduceArgs,
@@ -21,8 +33,18 @@ __all__ = [
     "ReduceBackwardArgs",
     "ReduceBackwardDescriptor",
     "ReduceBackwardPlan",
+    "ReduceChoiceBackwardArgs",
+    "ReduceChoiceBackwardDescriptor",
+    "ReduceChoiceBackwardPlan",
     "ReduceDescriptor",
     "ReduceKind",
+    "ReducePairArgs",
+    "ReducePairBackwardArgs",
+    "ReducePairBackwardDescriptor",
+    "ReducePairBackwardPlan",
+    "ReducePairDescriptor",
+    "ReducePairKind",
+    "ReducePairPlan",
     "ReducePlan",
     "ReduceToArgs",
     "ReduceToDescriptor",

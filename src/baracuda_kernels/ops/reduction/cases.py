@@ -15,12 +15,15 @@ from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.ops.reduction import reference
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
+    ReduceChoiceBackwardDescriptor,
     ReduceDescriptor,
     ReduceKind,
+    ReducePairBackwardDescriptor,
+    ReducePairKind,
     ReduceToDescriptor,
 )
 
-__all__ = ["ReduceBackwardCases", "ReduceCases", "ReduceToCases"]
+__all__ = ["ReduceBackwardCases", "ReduceCases", "ReduceChoiceBackwardCases", "ReducePairBackwardCases", "ReduceToCases"]
 
 # Shape and mask of axes: one number, nothing, no axis, rows, columns, short sums, several axes, past a block, a split sum, rank 8.
 SHAPES = (
@@ -29,14 +32,11 @@ SHAPES = (
 )  # fmt: skip
 # What other kinds are tried on, one after the other.
 FEW = (((31, 33), 0b10), ((67, 40), 0b01), ((3, 5, 17, 4), 0b1010))
-TELLING = {
-    "sum": 1,
-    "argmax": 2,
-    "var": 3,
-}  # kinds that stand for the others, in all shapes or every so many; in f32, other elements in fewer
+# Kinds that stand for the others, from which shape on and in every how many; other elements than f32 in fewer.
+TELLING = {"sum": (0, 1), "argmax": (0, 2), "var": (0, 3), "max_with_indices": (4, 6), "var_mean": (4, 6)}
 SHOWCASE = (((4096, 4096), 0b10), ((4096, 4096), 0b01), ((4096, 4096), 0b11))
 CUDA_SHOWCASE = (((16384, 8192), 0b10), ((16384, 8192), 0b01), ((16384, 8192), 0b11))
-SHOWN = ("sum", "amax", "argmax", "var", "logsumexp")
+SHOWN = ("sum", "amax", "argmax", "var", "logsumexp", "max_with_indices", "var_mean")
 ORDERS = (0.0, 3.0, -math.inf, 0.5)
 TRUTHS = (
     "any",
@@ -46,14 +46,20 @@ TRUTHS = (
     "argmin",
     "nanargmax",
     "nanargmin",
+    "max_with_indices",
+    "min_with_indices",
     "reduce_xor",
 )  # which zeros and equals are telling for
 
 
 class ReduceCases(Cases[Any]):
+    def __init__(self, descriptor: Any, every: Any) -> None:
+        super().__init__(descriptor)
+        self.every = every  # kind
+
     def kinds(self, element: ElementKind) -> list[Any]:
         """Those that make sense for the element."""
-        return [kind for kind in ReduceKind if element in self._row(kind).elements and self._serves(kind)]
+        return [kind for kind in self.every if element in self._row(kind).elements and self._serves(kind)]
 
     def _row(self, kind: Any) -> Any:
         return self.descriptor(kind, (1,), 1, ElementKind.F32).row
@@ -65,8 +71,9 @@ class ReduceCases(Cases[Any]):
         kinds, is_f32 = self.kinds(element), element is ElementKind.F32
         telling = [kind for kind in kinds if kind.value in TELLING]
         for number, kind in enumerate(kinds if is_f32 else telling or kinds[:1]):
-            every = TELLING.get(kind.value, 0) * (1 if is_f32 else 4 if element.is_float else 6)
-            for place, (shape, mask) in enumerate(SHAPES[::every] if every else (FEW[number % len(FEW)],), number):
+            first, every = TELLING.get(kind.value, (0, 0))
+            every *= 1 if is_f32 else 4 if element.is_float else 6
+            for place, (shape, mask) in enumerate(SHAPES[first::every] if every else (FEW[number % len(FEW)],), number):
                 yield self.descriptor(kind, shape, mask, element, place % 2 == 1)
         for kind in [kind for kind in kinds if not self._row(kind).needs_elements][:: 4 if is_f32 else 16]:
             yield self.descriptor(kind, (3, 0), 0b10, element)
@@ -138,7 +145,7 @@ class ReduceCases(Cases[Any]):
 
 class ReduceBackwardCases(ReduceCases):
     def __init__(self) -> None:
-        super().__init__(ReduceBackwardDescriptor)
+        super().__init__(ReduceBackwardDescriptor, ReduceKind)
 
     def _serves(self, kind: Any) -> bool:
         return self._row(kind).gradient is not None
@@ -146,6 +153,30 @@ class ReduceBackwardCases(ReduceCases):
     def inputs(self, descriptor: ReduceDescriptor, rng: Any) -> dict[str, Any]:
         values = rounded(super().inputs(descriptor, rng)["input"], descriptor.element)
         return {"input": values, "result": reference.reduce(descriptor, values)}
+
+
+class ReducePairBackwardCases(ReduceCases):
+    def __init__(self) -> None:
+        super().__init__(ReducePairBackwardDescriptor, ReducePairKind)
+
+    def _serves(self, kind: Any) -> bool:
+        return self._row(kind).gradient is not None
+
+    def inputs(self, descriptor: Any, rng: Any) -> dict[str, Any]:
+        values = rounded(super().inputs(descriptor, rng)["input"], descriptor.element)
+        result, second = reference.reduce_pair(descriptor, values)
+        return {"input": values, "result": result, "second": second}
+
+
+class ReduceChoiceBackwardCases(ReduceCases):
+    def __init__(self) -> None:
+        super().__init__(ReduceChoiceBackwardDescriptor, ReducePairKind)
+
+    def _serves(self, kind: Any) -> bool:
+        return bool(self._row(kind).is_choice)
+
+    def inputs(self, descriptor: Any, rng: Any) -> dict[str, Any]:
+        return {"second": rng.integers(0, max(descriptor.count, 1), descriptor.result_shape).astype(float)}
 
 
 class ReduceToCases(Cases[ReduceToDescriptor]):

@@ -10,12 +10,26 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.ops.reduction.pair_rows import PAIRS
 from baracuda_kernels.ops.reduction.row import ReduceRow
 from baracuda_kernels.ops.reduction.rows import TABLE
+from baracuda_kernels.ops.reduction.tables import EVERY
 
-__all__ = ["ReduceBackwardDescriptor", "ReduceDescriptor", "ReduceKind", "ReduceToDescriptor", "ReduceToKind", "mask_of"]
+__all__ = [
+    "ReduceBackwardDescriptor",
+    "ReduceChoiceBackwardDescriptor",
+    "ReduceDescriptor",
+    "ReduceKind",
+    "ReducePairBackwardDescriptor",
+    "ReducePairDescriptor",
+    "ReducePairKind",
+    "ReduceToDescriptor",
+    "ReduceToKind",
+    "mask_of",
+]
 
 ReduceKind = Enum("ReduceKind", {name.upper(): name for name in TABLE}, module=__name__)  # type: ignore[misc]
+ReducePairKind = Enum("ReducePairKind", {name.upper(): name for name in PAIRS}, module=__name__)  # type: ignore[misc]
 
 
 def mask_of(axes: Iterable[int]) -> int:
@@ -44,7 +58,7 @@ class ReduceDescriptor(Descriptor):
             wanted = f"bits of the axes of a rank-{rank} shape, at most {(1 << rank) - 1:#b}"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "axes_mask", f"{self.axes_mask:#b}", wanted)
             return
-        row = TABLE[self.kind.value]
+        row = EVERY[self.kind.value]
         names = [parameter.name for parameter in row.parameters]
         if self.parameters and len(self.parameters) != len(names):
             wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
@@ -58,12 +72,12 @@ class ReduceDescriptor(Descriptor):
     @property
     def numbers(self) -> Numbers:
         """The parameters, those of the reduction where none were given."""
-        return self.parameters or tuple(parameter.default for parameter in TABLE[self.kind.value].parameters)
+        return self.parameters or tuple(parameter.default for parameter in EVERY[self.kind.value].parameters)
 
     @property
     def row(self) -> ReduceRow:
         """The formulas for these parameters."""
-        row = TABLE[self.kind.value]
+        row = EVERY[self.kind.value]
         return row if row.chosen is None else row.chosen(*self.numbers)
 
     @property
@@ -93,6 +107,27 @@ class ReduceDescriptor(Descriptor):
 @dataclass(frozen=True)
 class ReduceBackwardDescriptor(ReduceDescriptor):
     """The gradient of a reduction, from that of its result."""
+
+
+@dataclass(frozen=True)
+class ReducePairDescriptor(ReduceDescriptor):
+    """A reduction with two results."""
+
+    kind: ReducePairKind  # type: ignore[valid-type,assignment]
+
+    @property
+    def second_element(self) -> ElementKind:
+        return self.row.results(self.element)[1]
+
+
+@dataclass(frozen=True)
+class ReducePairBackwardDescriptor(ReducePairDescriptor):
+    """The gradient of a reduction with two results, from those of both."""
+
+
+@dataclass(frozen=True)
+class ReduceChoiceBackwardDescriptor(ReducePairDescriptor):
+    """The gradient of a reduction that chooses one of the elements: it belongs to that one."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
 
 __all__ = [
+    "State",
     "added",
     "added_pairs",
+    "added_triples",
     "as_it_is",
     "best_and_times",
     "best_present",
@@ -101,6 +103,10 @@ def added(a: Expr, b: Expr) -> Expr:
 
 def added_pairs(a: Expr, c: Expr, b: Expr, d: Expr) -> State:
     return a + b, c + d
+
+
+def added_triples(a: Expr, c: Expr, e: Expr, b: Expr, d: Expr, f: Expr) -> State:
+    return a + b, c + d, e + f
 
 
 def multiplied(a: Expr, b: Expr) -> Expr:

@@ -11,16 +11,18 @@ from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
     ReduceDescriptor,
     ReduceKind,
+    ReducePairKind,
     ReduceToDescriptor,
     mask_of,
 )
+from baracuda_kernels.ops.reduction.pairs import ReduceChoiceBackwardPlan, ReducePairBackwardPlan, ReducePairPlan
 from baracuda_kernels.ops.reduction.reduction import ReduceBackwardPlan, ReducePlan, ReduceToPlan
-from baracuda_kernels.ops.reduction.row import ReduceRow
-from baracuda_kernels.ops.reduction.rows import TABLE
+from baracuda_kernels.ops.reduction.tables import EVERY
 
 __all__: list[str] = []  # what it declares is found by its name, and hides what Python has under names such as sum
 
 SINGLE = ("argmax", "argmin", "nanargmax", "nanargmin")  # along one axis, or of all elements
+NAMED = ("aminmax",)  # whose axes are given by name, as in PyTorch
 
 
 def _mask(input: View, dim: Axes | None) -> int:
@@ -28,8 +30,8 @@ def _mask(input: View, dim: Axes | None) -> int:
     return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
 
 
-def _declare(row: ReduceRow, plan: Any, name: str, leading: tuple[str, ...], says: str, gradient: str | None) -> Function:
-    kind = ReduceKind(row.name)
+def _declare(kind: Any, plan: Any, name: str, leading: tuple[str, ...], says: str, gradient: str | None = None) -> Function:
+    row = EVERY[kind.value]
 
     def describe(**given: Any) -> Any:
         input, numbers = given["input"], tuple(given[parameter.name] for parameter in row.parameters)
@@ -37,22 +39,37 @@ def _declare(row: ReduceRow, plan: Any, name: str, leading: tuple[str, ...], say
 
     kinds = inspect.Parameter
     arrays = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in leading]
-    dim = kinds("dim", kinds.POSITIONAL_OR_KEYWORD, annotation=int | None if row.name in SINGLE else Axes | None, default=None)
+    only = kinds.KEYWORD_ONLY if row.name in NAMED else kinds.POSITIONAL_OR_KEYWORD
+    along = kinds("dim", only, annotation=int | None if row.name in SINGLE else Axes | None, default=None)
+    if row.is_choice:
+        along = along.replace(annotation=int, default=kinds.empty)
     numbers = [kinds(each.name, kinds.KEYWORD_ONLY, annotation=float, default=each.default) for each in row.parameters]
-    keepdim = kinds("keepdim", kinds.KEYWORD_ONLY if numbers else kinds.POSITIONAL_OR_KEYWORD, annotation=bool, default=False)
-    describe.__signature__ = inspect.Signature([*arrays, dim, *numbers, keepdim])  # type: ignore[attr-defined]
+    keepdim = kinds("keepdim", kinds.KEYWORD_ONLY if numbers else only, annotation=bool, default=False)
+    describe.__signature__ = inspect.Signature([*arrays, along, *numbers, keepdim])  # type: ignore[attr-defined]
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
     return Function(describe, plan, gradient)
 
 
 def _declare_all() -> None:
-    for row in TABLE.values():
-        gradient = None if row.gradient is None else f"{row.name}_backward"
-        globals()[row.name] = _declare(row, ReducePlan, row.name, ("input",), row.says, gradient)
-        if gradient is not None:
-            says = f"The gradient of {row.name}, from that of its result."
-            globals()[gradient] = _declare(row, ReduceBackwardPlan, gradient, ("d_result", "input", "result"), says, None)
+    for kind in (*ReduceKind, *ReducePairKind):
+        row = EVERY[kind.value]
+        plan, backward = _plans(kind)
+        gradient = None if backward is None else f"{row.name}_backward"
+        globals()[row.name] = _declare(kind, plan, row.name, ("input",), row.says, gradient)
+        if backward is not None and gradient is not None:
+            leading = tuple(operand.name for operand in backward.args_type.OPERANDS if not operand.writes)
+            says = f"The gradient of {row.name}, from {'those of its results' if 'd_second' in leading else 'that of its result'}."
+            globals()[gradient] = _declare(kind, backward, gradient, leading, says)
+
+
+def _plans(kind: Any) -> tuple[Any, Any]:
+    """The plan of a reduction and that of its gradient, if it has one."""
+    row = EVERY[kind.value]
+    if row.is_choice:
+        return ReducePairPlan, ReduceChoiceBackwardPlan
+    plans = (ReducePlan, ReduceBackwardPlan) if row.second is None else (ReducePairPlan, ReducePairBackwardPlan)
+    return plans if row.gradient is not None else (plans[0], None)
 
 
 _declare_all()

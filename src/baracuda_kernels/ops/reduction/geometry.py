@@ -10,7 +10,16 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.ops.reduction.program import helpers_of, reduction_of, sum_of
 
-__all__ = ["backward_bytes", "broadcast_stride", "kept_stride", "reduce_bytes", "reduce_to_bytes", "target_stride"]
+__all__ = [
+    "backward_bytes",
+    "broadcast_stride",
+    "kept_stride",
+    "no_bytes",
+    "place_stride",
+    "reduce_bytes",
+    "reduce_to_bytes",
+    "target_stride",
+]
 
 
 def kept_stride(problem: Any, stride: Sequence[int]) -> list[int]:
@@ -24,6 +33,14 @@ def broadcast_stride(problem: Any, stride: Sequence[int], is_kept: bool = False)
     """A result's strides along the axes of the input: 0 where it is the same for all elements."""
     kept = iter(stride if is_kept else kept_stride(problem, stride))
     return tuple(0 if axis in problem.axes else next(kept) for axis in range(len(problem.shape)))
+
+
+def place_stride(problem: Any) -> tuple[int, ...]:
+    """The strides along which an element's number among those that become one grows."""
+    steps, step = [0] * len(problem.shape), 1
+    for axis in reversed(problem.axes):
+        steps[axis], step = step, step * problem.shape[axis]
+    return tuple(steps)
 
 
 def target_stride(problem: Any, stride: Sequence[int]) -> list[int]:
@@ -41,12 +58,16 @@ def reduce_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
     return lambda problem: bytes_of(reduction_of(problem), problem.shape, problem.axes)
 
 
+def no_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
+    return lambda problem: 0
+
+
 def reduce_to_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
     return lambda problem: bytes_of(sum_of(problem.element), problem.shape, problem.axes)
 
 
 def backward_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
-    """Of a gradient: the results of its helpers, and what these need themselves."""
+    """Of a gradient: the results of its helpers, and what these need for themselves."""
 
     def needed(problem: Any) -> int:
         helpers = helpers_of(problem)

@@ -9,14 +9,16 @@ from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, parameter_of, register
-from baracuda_kernels.formula.operations import convert
+from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.formula.reduction import ELEMENT, FIRST, PLACE, Reduction
 from baracuda_kernels.ops.reduction.helper_rows import HELPERS
 from baracuda_kernels.ops.reduction.row import ReduceRow
 from baracuda_kernels.ops.reduction.rows import TABLE
+from baracuda_kernels.ops.reduction.tables import EVERY
 
-__all__ = ["gradient_program", "helpers_of", "reduction_of", "sum_of"]
+__all__ = ["COUNTED", "choice_program", "gradient_program", "helpers_of", "reduction_of", "sum_of"]
 
+COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
 F64, I64 = ElementKind.F64, ElementKind.I64
 
 
@@ -36,9 +38,13 @@ def helpers_of(problem: Any) -> tuple[Reduction, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _reduction(kind: str, numbers: Numbers, element: ElementKind) -> Reduction:
-    row = TABLE[kind]
-    row = row if row.chosen is None else row.chosen(*numbers)
-    return _made(row, element, (row.result(element),))
+    row = _row(kind, numbers)
+    return _made(row, element, row.results(element))
+
+
+def _row(kind: str, numbers: Numbers) -> ReduceRow:
+    row = EVERY[kind]
+    return row if row.chosen is None else row.chosen(*numbers)
 
 
 def _parameters(row: ReduceRow, computing: ElementKind) -> tuple[Expr, list[Expr]]:
@@ -73,19 +79,24 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
     )
 
 
+def choice_program(element: ElementKind) -> Program:
+    """The gradient of one element: inputs are the result's gradient, the number of what was chosen, and that of the element."""
+    d, chosen, place = input_of(0, element), input_of(1, I64), input_of(COUNTED, I64)
+    return Program((element, I64, I64), (element,), (where(eq(place, chosen), d, 0),))
+
+
 def gradient_program(problem: Any) -> Program:
-    """The gradient of one element: inputs are the result's gradient, the element, the result and the helpers."""
+    """The gradient of one element: inputs are the gradients of the results, the element, the results and the helpers."""
     return _gradient(problem.kind.value, problem.numbers, problem.element)
 
 
 @functools.lru_cache(maxsize=1024)
 def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
-    row = TABLE[kind]
-    row = row if row.chosen is None else row.chosen(*numbers)
+    row = _row(kind, numbers)
     assert row.gradient is not None
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
-    elements = (element,) * 3 + (F64,) * len(row.helpers)
+    elements = (element,) * (1 + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
     given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
     result = convert(row.gradient(*given, count, *parameters), register(element))
     return Program(elements, (element,), expanded((result,)), 1 + len(parameters))

@@ -18,12 +18,13 @@ from baracuda_kernels.formula import llvm_reduction_launch, triton_reduction_til
 from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.ops.reduction import reference
 from baracuda_kernels.ops.reduction.cases import ReduceBackwardCases, ReduceCases, ReduceToCases
-from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceToDescriptor
+from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceKind, ReduceToDescriptor
 from baracuda_kernels.ops.reduction.geometry import backward_bytes, reduce_bytes, reduce_to_bytes
 from baracuda_kernels.ops.reduction.rows import TABLE
 
 __all__ = [
-    "ReduceArgs", "ReduceBackwardArgs", "ReduceBackwardPlan", "ReducePlan", "ReduceToArgs", "ReduceToPlan",
+    "RANK", "ReduceArgs", "ReduceBackwardArgs", "ReduceBackwardPlan", "ReducePlan", "ReduceToArgs", "ReduceToPlan", "element_makes_sense",
+    "is_choice", "is_differentiable", "kernels",
 ]  # fmt: skip
 
 
@@ -53,11 +54,17 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
         yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that has a gradient here")
 
 
+def is_choice(descriptor: Descriptor) -> Iterator[Reason]:
+    assert isinstance(descriptor, ReduceDescriptor)
+    if not descriptor.row.is_choice:
+        yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that chooses one of the elements")
+
+
 RANK = rank_at_most("shape", 8)
 ON_CPU, ON_CUDA = llvm_reduction_launch.workspace_bytes, triton_reduction_tiles.workspace_bytes
 
 
-def _kernels(
+def kernels(
     name: str, elements: tuple[ElementKind, ...], limits: tuple[Limit, ...], bytes_of: Callable[..., Callable[[Any], int]]
 ) -> tuple[Kernel, ...]:
     return (
@@ -76,8 +83,8 @@ class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce)
-    cases = ReduceCases(ReduceDescriptor)
-    kernels = _kernels("reduce", ALL, (RANK, element_makes_sense), reduce_bytes)
+    cases = ReduceCases(ReduceDescriptor, ReduceKind)
+    kernels = kernels("reduce", ALL, (RANK, element_makes_sense), reduce_bytes)
 
 
 class ReduceBackwardArgs(Args):
@@ -93,7 +100,7 @@ class ReduceBackwardPlan(Plan[ReduceBackwardDescriptor, ReduceBackwardArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce_backward)
     cases = ReduceBackwardCases()
-    kernels = _kernels("reduce_backward", FLOATS, (RANK, is_differentiable), backward_bytes)
+    kernels = kernels("reduce_backward", FLOATS, (RANK, is_differentiable), backward_bytes)
 
 
 class ReduceToArgs(Args):
@@ -107,4 +114,4 @@ class ReduceToPlan(Plan[ReduceToDescriptor, ReduceToArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce_to)
     cases = ReduceToCases(ReduceToDescriptor)
-    kernels = _kernels("reduce_to", FLOATS, (RANK,), reduce_to_bytes)
+    kernels = kernels("reduce_to", FLOATS, (RANK,), reduce_to_bytes)

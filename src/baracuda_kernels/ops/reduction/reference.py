@@ -6,9 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceToDescriptor
+from baracuda_kernels.ops.reduction.descriptor import (
+    ReduceBackwardDescriptor,
+    ReduceChoiceBackwardDescriptor,
+    ReduceDescriptor,
+    ReducePairBackwardDescriptor,
+    ReducePairDescriptor,
+    ReduceToDescriptor,
+)
 
-__all__ = ["reduce", "reduce_backward", "reduce_to"]
+__all__ = ["reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward", "reduce_to"]
 
 
 def _lines(descriptor: ReduceDescriptor, x: Any) -> Any:
@@ -110,6 +117,18 @@ def reduce(descriptor: ReduceDescriptor, input: Any) -> Any:
     return numpy.asarray(result).reshape(descriptor.result_shape)
 
 
+def reduce_pair(descriptor: ReducePairDescriptor, input: Any) -> tuple[Any, Any]:
+    import numpy
+
+    lines, kind = _lines(descriptor, input), descriptor.kind.value
+    parts = {
+        "max_with_indices": ("amax", "argmax"), "min_with_indices": ("amin", "argmin"), "aminmax": ("amin", "amax"),
+        "var_mean": ("var", "mean"), "std_mean": ("std", "mean"),
+    }[kind]  # fmt: skip
+    result, second = (numpy.asarray(_reduced(part, lines, descriptor.numbers)).reshape(descriptor.result_shape) for part in parts)
+    return result, second
+
+
 def reduce_to(descriptor: ReduceToDescriptor, input: Any) -> Any:
     return input.sum(descriptor.axes, keepdims=True).reshape(descriptor.target_shape)
 
@@ -169,13 +188,47 @@ def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
 def reduce_backward(descriptor: ReduceBackwardDescriptor, d_result: Any, input: Any, result: Any) -> Any:
     import numpy
 
-    axes, shape = descriptor.axes, descriptor.shape
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
     lines = _lines(descriptor, input)
-    upstream, result = (each.reshape(*(shape[axis] for axis in kept), 1) for each in (d_result, result))
     if not lines.size:
-        return numpy.zeros(shape)
+        return numpy.zeros(descriptor.shape)
+    upstream, result = (_per_line(descriptor, each) for each in (d_result, result))
     with numpy.errstate(all="ignore"):
-        gradient = upstream * _slopes(descriptor.kind.value, lines, result, descriptor.numbers)
-    order = numpy.argsort([*kept, *axes])
-    return gradient.reshape([shape[axis] for axis in (*kept, *axes)]).transpose(order)
+        return _in_place(descriptor, upstream * _slopes(descriptor.kind.value, lines, result, descriptor.numbers))
+
+
+def reduce_pair_backward(
+    descriptor: ReducePairBackwardDescriptor, d_result: Any, d_second: Any, input: Any, result: Any, second: Any
+) -> Any:
+    import numpy
+
+    lines = _lines(descriptor, input)
+    if not lines.size:
+        return numpy.zeros(descriptor.shape)
+    d_result, d_second, result, second = (_per_line(descriptor, each) for each in (d_result, d_second, result, second))
+    first, other = {"aminmax": ("amin", "amax"), "var_mean": ("var", "mean"), "std_mean": ("std", "mean")}[descriptor.kind.value]
+    with numpy.errstate(all="ignore"):
+        gradient = d_result * _slopes(first, lines, result, descriptor.numbers)
+        return _in_place(descriptor, gradient + d_second * _slopes(other, lines, second, descriptor.numbers))
+
+
+def reduce_choice_backward(descriptor: ReduceChoiceBackwardDescriptor, d_result: Any, input: Any, second: Any) -> Any:
+    import numpy
+
+    lines = _lines(descriptor, input)
+    if not lines.size:
+        return numpy.zeros(descriptor.shape)
+    is_chosen = numpy.arange(descriptor.count) == _per_line(descriptor, second)
+    return _in_place(descriptor, numpy.where(is_chosen, _per_line(descriptor, d_result), 0.0))
+
+
+def _per_line(descriptor: ReduceDescriptor, result: Any) -> Any:
+    """A result beside the lines that it is of."""
+    return result.reshape(*(extent for axis, extent in enumerate(descriptor.shape) if axis not in descriptor.axes), 1)
+
+
+def _in_place(descriptor: ReduceDescriptor, lines: Any) -> Any:
+    """Lines as the input lies."""
+    import numpy
+
+    order = [*(axis for axis in range(len(descriptor.shape)) if axis not in descriptor.axes), *descriptor.axes]
+    return lines.reshape([descriptor.shape[axis] for axis in order]).transpose(numpy.argsort(order))

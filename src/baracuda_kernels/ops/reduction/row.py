@@ -65,8 +65,13 @@ class ReduceRow:
     elements: tuple[ElementKind, ...] = FLOATS
     computed: Callable[[ElementKind], ElementKind] = plain
     result: Callable[[ElementKind], ElementKind] = same
+    second: Callable[[ElementKind], ElementKind] | None = None  # of the second result, where there are two
     parameters: tuple[Parameter, ...] = ()
     needs_elements: bool = False  # of nothing there is no such thing
     chosen: Callable[..., ReduceRow] | None = None  # the row for these parameters, where they decide about the formula
     gradient: Callable[..., Any] | None = None  # of the result's gradient, element, result, helpers, count and parameters
     helpers: tuple[str, ...] = ()  # reductions of the input that the gradient needs
+    is_choice: bool = False  # whether it is one of the elements, and the second result its number
+
+    def results(self, element: ElementKind) -> tuple[ElementKind, ...]:
+        return (self.result(element),) if self.second is None else (self.result(element), self.second(element))

@@ -13,12 +13,12 @@ from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.formula import triton_launch
 from baracuda_kernels.formula.triton_reduction import calls
-from baracuda_kernels.gpu.call import Argument, At, Call, Lent
+from baracuda_kernels.gpu.call import Argument, At, Call, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, target_stride
-from baracuda_kernels.ops.reduction.program import gradient_program, helpers_of, reduction_of, sum_of
+from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, place_stride, target_stride
+from baracuda_kernels.ops.reduction.program import COUNTED, choice_program, gradient_program, helpers_of, reduction_of, sum_of
 
-__all__ = ["reduce", "reduce_backward", "reduce_to"]
+__all__ = ["reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward", "reduce_to"]
 
 
 def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]]) -> Bind:
@@ -29,7 +29,7 @@ def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]])
 
 
 def reduce(problem: Any, device: Device) -> Bind:
-    """The kernel for a reduction: bind(layouts of input, result) -> launch."""
+    """The kernel for a reduction: bind(layouts of input and results) -> launch."""
     reduction, numbers = reduction_of(problem), problem.formula_numbers
 
     def made(strides: Sequence[Sequence[int]]) -> list[Call]:
@@ -37,6 +37,9 @@ def reduce(problem: Any, device: Device) -> Bind:
         return calls(reduction, problem.shape, problem.axes, strides[:1], results, numbers)
 
     return _bind(device, made)
+
+
+reduce_pair = reduce
 
 
 def reduce_to(problem: Any, device: Device) -> Bind:
@@ -49,13 +52,30 @@ def reduce_to(problem: Any, device: Device) -> Bind:
 
 
 def reduce_backward(problem: Any, device: Device) -> Bind:
-    """The kernel for a gradient: bind(layouts of d_result, input, result, d_input) -> launch."""
+    """The kernel for a gradient: bind(layouts of the results' gradients, input, results, d_input) -> launch."""
     return _bind(device, lambda strides: _backward_calls(problem, strides))
+
+
+reduce_pair_backward = reduce_backward
+
+
+def reduce_choice_backward(problem: Any, device: Device) -> Bind:
+    """The kernel for the gradient of a choice: bind(layouts of d_result, input, second, d_input) -> launch."""
+    element = problem.element
+    operands: list[Argument] = [At(0, element), At(2, ElementKind.I64), Step(0), At(3, element)]
+
+    def made(strides: Sequence[Sequence[int]]) -> list[Call]:
+        d_result, _, second, d_input = strides
+        every = [broadcast_stride(problem, d_result), broadcast_stride(problem, second), place_stride(problem), d_input]
+        found = triton_launch.calls(choice_program(element), problem.shape, every, counted=(COUNTED,))
+        return [_with_operands(call, operands) for call in found]
+
+    return _bind(device, made)
 
 
 def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call]:
     """First the reductions that the formula needs, whose results are kept in the workspace; then every element by itself."""
-    d_result, given, result, d_input = strides
+    given = len(problem.row.results(problem.element))  # the input's place, after the results' gradients
     kept_shape = tuple(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
     kept, size = row_major(kept_shape), 8 * math.prod(kept_shape)
     helpers = helpers_of(problem)
@@ -64,14 +84,23 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
         call
         for helper, place in zip(helpers, places, strict=True)
         for call in calls(
-            helper, problem.shape, problem.axes, [given], [kept], (), (At(1, problem.element), place), size * len(helpers)
+            helper,
+            problem.shape,
+            problem.axes,
+            [strides[given]],
+            [kept],
+            (),
+            (At(given, problem.element), place),
+            size * len(helpers),
         )
     ]
-    every = [broadcast_stride(problem, d_result), given, broadcast_stride(problem, result)]
+    read = strides[:-1]
+    every = [stride if at == given else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
     numbers = (problem.count, *problem.formula_numbers)
-    operands: list[Argument] = [*(At(place, problem.element) for place in range(3)), *places, At(3, problem.element)]
-    last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, d_input], numbers)
+    first_read: list[Argument] = [At(place, problem.element) for place in range(len(read))]
+    operands = [*first_read, *places, At(len(read), problem.element)]
+    last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, strides[-1]], numbers)
     return [*first, *(_with_operands(call, operands) for call in last)]
 
 

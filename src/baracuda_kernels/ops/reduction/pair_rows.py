@@ -1,0 +1,88 @@
+"""Reductions with two results of one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.operations import eq, sqrt, where
+from baracuda_kernels.ops.elementwise.rows import NUMBERS
+from baracuda_kernels.ops.reduction.formulas import (
+    State,
+    added_triples,
+    extremes,
+    highest,
+    is_less,
+    is_more,
+    lowest,
+    number_of_best,
+    shared,
+    variance,
+)
+from baracuda_kernels.ops.reduction.row import CORRECTION, I64, ReduceRow, Start, always, same, wide
+
+__all__ = ["PAIRS"]
+
+
+def _variance_and_mean(total: Expr, distance: Expr, squares: Expr, count: Expr, correction: Expr) -> State:
+    return variance(distance, squares, count, correction), total / count
+
+
+def _deviation_and_mean(*given: Expr) -> State:
+    variance, mean = _variance_and_mean(*given)
+    return sqrt(variance), mean
+
+
+# Gradients are of those of both results, the element, both results, helpers, count and parameters.
+
+
+def _var_mean_gradient(d: Expr, d_mean: Expr, x: Expr, y: Expr, rounded: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
+    return d * 2.0 * (x - mean) / (count - correction) + d_mean / count
+
+
+def _std_mean_gradient(d: Expr, d_mean: Expr, x: Expr, y: Expr, rounded: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
+    return where(eq(y, 0), 0, d * (x - mean) / (y * (count - correction))) + d_mean / count
+
+
+def _aminmax_gradient(
+    d_low: Expr, d_high: Expr, x: Expr, low: Expr, high: Expr, times_low: Expr, times_high: Expr, count: Expr
+) -> Expr:
+    return shared(d_low, eq(x, low), times_low) + shared(d_high, eq(x, high), times_high)
+
+
+def _with_indices(name: str, says: str, best: Callable[[Expr, Expr], Expr], start: Start) -> ReduceRow:
+    return ReduceRow(
+        name, says, lambda x, place, first: (x, place), number_of_best(best), start, lambda value, place, count: (value, place),
+        NUMBERS, second=always(I64), needs_elements=True, is_choice=True,
+    )  # fmt: skip
+
+
+_VAR_MEAN = ReduceRow(
+    "var_mean", "The variance, and the mean.",
+    lambda x, place, first, correction: (x, x - first, (x - first) * (x - first)), added_triples, lambda element: (0, 0, 0),
+    _variance_and_mean, computed=wide, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",),
+)  # fmt: skip
+
+_ROWS = (
+    _with_indices(
+        "max_with_indices", "The largest element, NaN if there is one; and its number, the first of several.", is_more,
+        lambda element: (lowest(element), highest(I64)),
+    ),
+    _with_indices(
+        "min_with_indices", "The smallest element, NaN if there is one; and its number, the first of several.", is_less,
+        lambda element: (highest(element), highest(I64)),
+    ),
+    ReduceRow(
+        "aminmax", "The smallest element, and the largest; NaN if there is one.",
+        lambda x, place, first: (x, x), extremes, lambda element: (highest(element), lowest(element)),
+        lambda low, high, count: (low, high), NUMBERS, second=same, needs_elements=True,
+        gradient=_aminmax_gradient, helpers=("ties_below", "ties_above"),
+    ),
+    _VAR_MEAN,
+    replace(
+        _VAR_MEAN, name="std_mean", says="The standard deviation, and the mean.",
+        finish=_deviation_and_mean, gradient=_std_mean_gradient,
+    ),
+)  # fmt: skip
+PAIRS = {row.name: row for row in _ROWS}
