@@ -182,6 +182,28 @@ def amin_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def aminmax(
+    input: A,
+    *,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def aminmax_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
+    *,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def angle(
     input: A,
     *,
@@ -1700,6 +1722,26 @@ def lt(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def max_with_indices(
+    input: A,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def max_with_indices_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def maximum(
     input: A,
     other: A,
@@ -1731,6 +1773,26 @@ def mean_backward(
     input: A,
     result: A,
     dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def min_with_indices(
+    input: A,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def min_with_indices_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    dim: int,
     keepdim: bool = False,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2807,6 +2869,30 @@ def std_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def std_mean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def std_mean_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def sub(
     input: A,
     other: A,
@@ -2964,6 +3050,30 @@ def var_backward(
     d_result: A,
     input: A,
     result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def var_mean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def var_mean_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,

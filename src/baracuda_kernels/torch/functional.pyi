@@ -106,6 +106,22 @@ def amin_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def aminmax(
+    input: A,
+    *,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def aminmax_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
+    *,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def angle(
     input: A,
 ) -> A: ...
@@ -880,6 +896,18 @@ def lt(
     input: A,
     other: A,
 ) -> A: ...
+def max_with_indices(
+    input: A,
+    dim: int,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def max_with_indices_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    dim: int,
+    keepdim: bool = False,
+) -> A: ...
 def maximum(
     input: A,
     other: A,
@@ -899,6 +927,18 @@ def mean_backward(
     input: A,
     result: A,
     dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def min_with_indices(
+    input: A,
+    dim: int,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def min_with_indices_backward(
+    d_result: A,
+    input: A,
+    second: A,
+    dim: int,
     keepdim: bool = False,
 ) -> A: ...
 def minimum(
@@ -1512,6 +1552,24 @@ def std_backward(
     correction: float = 1.0,
     keepdim: bool = False,
 ) -> A: ...
+def std_mean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def std_mean_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
 def sub(
     input: A,
     other: A,
@@ -1598,6 +1656,24 @@ def var_backward(
     d_result: A,
     input: A,
     result: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> A: ...
+def var_mean(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def var_mean_backward(
+    d_result: A,
+    d_second: A,
+    input: A,
+    result: A,
+    second: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,
