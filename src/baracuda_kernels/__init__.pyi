@@ -80,6 +80,10 @@ from baracuda_kernels.ops.elementwise import BinaryBackwardPlan as BinaryBackwar
 from baracuda_kernels.ops.elementwise import BinaryDescriptor as BinaryDescriptor
 from baracuda_kernels.ops.elementwise import BinaryKind as BinaryKind
 from baracuda_kernels.ops.elementwise import BinaryPlan as BinaryPlan
+from baracuda_kernels.ops.elementwise import CastArgs as CastArgs
+from baracuda_kernels.ops.elementwise import CastDescriptor as CastDescriptor
+from baracuda_kernels.ops.elementwise import CastKind as CastKind
+from baracuda_kernels.ops.elementwise import CastPlan as CastPlan
 from baracuda_kernels.ops.elementwise import GatedActivationArgs as GatedActivationArgs
 from baracuda_kernels.ops.elementwise import GatedActivationBackwardArgs as GatedActivationBackwardArgs
 from baracuda_kernels.ops.elementwise import GatedActivationBackwardDescriptor as GatedActivationBackwardDescriptor

@@ -376,6 +376,14 @@ def betaln_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def bitcast(
+    input: A,
+    dtype: Any,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def bitwise_and(
     input: A,
     other: A,
@@ -418,6 +426,22 @@ def bitwise_right_shift(
 def bitwise_xor(
     input: A,
     other: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cast(
+    input: A,
+    dtype: Any,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cast_backward(
+    d_result: A,
+    input_element: Any,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

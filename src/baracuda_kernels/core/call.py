@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.bounded import Bounded
+from baracuda_kernels.core.described import Described
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
@@ -50,9 +52,9 @@ class Call:
     """A function with certain layouts and options, ready to be repeated with other arrays."""
 
     def __init__(
-        self, function: str, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
+        self, function: Described, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
     ) -> None:
-        operands = plan.args_type.OPERANDS
+        operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan
         self.given, self.returned = dict(given), tuple(returned)
         made = {
@@ -77,8 +79,11 @@ class Call:
         """With the given arrays, in the order of `given`."""
         if stream is None:
             stream = self.stream or self.framework.current_stream(self.plan.device)
-        with self._queued_on(stream):
-            return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
+        try:
+            with self._queued_on(stream):
+                return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
+        except Error as error:
+            raise self._by_our_names(error) from error.__cause__
 
     def _runner(self) -> Callable[[list[Any], list[int], Stream], Any]:
         """Runs into new memory. This is all there is to a repeated call, so everything it needs is at hand."""
@@ -111,7 +116,9 @@ class Call:
         outputs = self._outputs(out)
         operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
-        args = self.plan.args_type(**operands, **made, **outputs)
+        together = operands | made | outputs
+        both = zip(self.plan.args_type.OPERANDS, self.operands, strict=True)
+        args = self.plan.args_type(**{declared.name: together[ours.name] for declared, ours in both if ours.name in together})
         self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), args)
         if self.framework.written is not None:
             self.framework.written(outputs.values())
@@ -148,7 +155,7 @@ class Call:
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "out", type(out).__name__, wanted))
         else:
             given = {self.returned[0]: out}
-        writable = [operand.name for operand in self.plan.args_type.OPERANDS if operand.writes]
+        writable = [operand.name for operand in self.operands if operand.writes]
         reasons = []
         for name, array in given.items():
             if name not in writable:
@@ -162,7 +169,13 @@ class Call:
         return {name: array for name, array in given.items() if array is not None}
 
     def _refuse(self, *reasons: Reason) -> None:
-        raise rejection(self.function, reasons)
+        raise rejection(self.function.name, reasons)
+
+    def _by_our_names(self, error: Error) -> Error:
+        """The error about operands of the plan, by the names that the function has for them."""
+        names = self.function.names
+        reasons = [replace(reason, where=names.get(reason.where, reason.where)) for reason in error.reasons]
+        return error if reasons == list(error.reasons) else rejection(error.subject, reasons)
 
 
 def of_another(name: str, array: Any, framework: Framework) -> Reason:

@@ -69,8 +69,10 @@ def answering(seers: Seers) -> Callable[..., Any]:
 class Calls(Described):
     """A described function that answers calls, and remembers them."""
 
-    def __init__(self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]]) -> None:
-        super().__init__(describe, plan)
+    def __init__(
+        self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], names: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(describe, plan, names)
         self.known = Bounded(MOST_CALLS)
         self.find_call = self.known.get
 
@@ -90,7 +92,7 @@ class Calls(Described):
         seen = self._seen(framework, arrays, guarded=seers is GUARDED)
         plan = self._planned(seen, options, preference)
         layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
-        call = Call(self.name, framework, plan, layouts, self.returned(options))
+        call = Call(self, framework, plan, layouts, self.returned(options))
         try:
             result = call.run([view[3] for view in seen.values()], [view[0] for view in seen.values()], out, stream)
         except Error as error:

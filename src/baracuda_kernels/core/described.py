@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baracuda_kernels.core.args import Access, Operand
@@ -30,22 +30,24 @@ class Option:
 
 
 class Described:
-    """The parameters and results of a function."""
+    """The parameters and results of a function, which may have `names` of its own for the plan's operands."""
 
-    def __init__(self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]]) -> None:
+    def __init__(
+        self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], names: Mapping[str, str] | None = None
+    ) -> None:
         self.describe, self.plan = describe, plan
+        self.names = {operand: name for name, operand in (names or {}).items()}  # by the plan's own
+        operands = self.renamed(plan.args_type.OPERANDS)
         self.name = self.__name__ = self.__qualname__ = describe.__name__
         self.__doc__, self.__module__ = describe.__doc__, describe.__module__
         self.declared = inspect.signature(describe, eval_str=True)
         parameters = self.declared.parameters.values()
-        reads = {operand.name: operand for operand in plan.args_type.OPERANDS if not operand.writes}
+        reads = {operand.name: operand for operand in operands if not operand.writes}
         self.inputs: dict[str, Operand] = {each.name: reads[each.name] for each in parameters if each.name in reads}
         self.options = {
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
-        self.outputs: dict[str, Operand] = {
-            operand.name: operand for operand in plan.args_type.OPERANDS if operand.access is Access.WRITE
-        }
+        self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
         missing = [name for name in reads if name not in self.inputs]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
@@ -53,6 +55,10 @@ class Described:
         public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in parameters]
         public += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
         self.__signature__ = inspect.Signature(public)
+
+    def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
+        """A plan's operands by the names that they have here."""
+        return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
 
     def optional(self, name: str) -> bool:
         """Whether that input may be None."""

@@ -50,6 +50,14 @@ for _kind in ElementKind:
     _kind.size = _SIZES[_kind.value]
     _kind.accumulator = ElementKind(_ACCUMULATORS.get(_kind.value, _kind.value))
 
+LIMITS = {  # the least and the largest integer of each element
+    ElementKind.I8: (-(1 << 7), (1 << 7) - 1),
+    ElementKind.I16: (-(1 << 15), (1 << 15) - 1),
+    ElementKind.I32: (-(1 << 31), (1 << 31) - 1),
+    ElementKind.I64: (-(1 << 63), (1 << 63) - 1),
+    ElementKind.U8: (0, (1 << 8) - 1),
+}
+
 FLOATS = (ElementKind.F32, ElementKind.F64, ElementKind.F16, ElementKind.BF16)
 
 _LONG_NAMES = {

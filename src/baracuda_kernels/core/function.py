@@ -6,7 +6,8 @@ def softmax(x: View, axis: int = -1) -> SoftmaxDescriptor:
     return SoftmaxDescriptor(SoftmaxKind.SOFTMAX, x.shape, x.axis(axis), x.element)
 
 The signature is the public one. Parameters named like an operand that the plan reads are arrays, all others options. An option
-`return_rms` decides whether the output `rms` is among the results; other outputs always are.
+`return_rms` decides whether the output `rms` is among the results; other outputs always are. `names` are those that a function has
+for operands of its plan, where they are not the plan's own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Gradient:
     upstream: Mapping[str, str]  # its other inputs, each with the output of the forward it is the gradient of
     results: Mapping[str, str]  # its outputs, each with the input of the forward it is the gradient of
     options: tuple[str, ...]  # of the forward that it takes too
+    elements: Mapping[str, str]  # its options `x_element`, each with the input of the forward that has this element
 
     def saving(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The forward's options with all that the backward reads among the results."""
@@ -45,8 +47,14 @@ class Gradient:
 class Function(Calls):
     """One op on arrays of NumPy, PyTorch, JAX or CuPy: makes the results, finds the plan or the one it had before, runs it."""
 
-    def __init__(self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], gradient: str | None) -> None:
-        super().__init__(describe, plan)
+    def __init__(
+        self,
+        describe: Callable[..., Descriptor],
+        plan: type[Plan[Any, Any]],
+        gradient: str | None,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(describe, plan, names)
         self.gradient = gradient
         registry.register_function(self)
 
@@ -65,7 +73,8 @@ class Function(Calls):
                 upstream[name] = _whose_gradient(name, self.outputs, back.name)
         results = {name: _whose_gradient(name, self.inputs, back.name) for name in back.outputs}
         options = tuple(name for name in back.options if name in self.options)
-        return Gradient(back, tuple(saved_inputs), tuple(saved_outputs), upstream, results, options)
+        elements = {f"{name}_element": name for name in self.inputs if f"{name}_element" in back.options}
+        return Gradient(back, tuple(saved_inputs), tuple(saved_outputs), upstream, results, options, elements)
 
 
 def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str) -> str:
@@ -75,6 +84,9 @@ def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str)
     raise TypeError(f"{function}: {name} is no gradient of {' or '.join(candidates)}")
 
 
-def function(plan: type[Plan[Any, Any]], gradient: str | None = None) -> Callable[[Callable[..., Descriptor]], Function]:
-    """Declares a function by its description. `gradient` is the name of the function that computes its gradient."""
-    return lambda describe: Function(describe, plan, gradient)
+def function(
+    plan: type[Plan[Any, Any]], gradient: str | None = None, names: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., Descriptor]], Function]:
+    """Declares a function by its description. `gradient` is the name of the function that computes its gradient, `names` are the
+    function's own for operands, each with the plan's."""
+    return lambda describe: Function(describe, plan, gradient, names)

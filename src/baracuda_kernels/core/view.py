@@ -12,10 +12,14 @@ from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["Axes", "View", "broadcast_shape", "member"]
+__all__ = ["Axes", "Dtype", "View", "broadcast_shape", "element_from", "member"]
 
 Axes = int | tuple[int, ...]
 E = TypeVar("E", bound=Enum)
+
+
+class Dtype:
+    """The type of an option that says which element is meant: an `ElementKind`, its name, or a framework's dtype."""
 
 
 class View:
@@ -68,6 +72,15 @@ def broadcast_shape(function: str, operands: Mapping[str, View]) -> Shape:
                 raise InvalidProblem(function, [Reason(ReasonCode.SHAPE, where, operand.shape, wanted)])
             shape[axis] = extent if shape[axis] == 1 else shape[axis]
     return tuple(shape)
+
+
+def element_from(function: str, name: str, value: object) -> ElementKind:
+    """What an option says which is a `Dtype`."""
+    try:
+        return ElementKind.of(value)
+    except ValueError:
+        wanted = f"a dtype or one of {', '.join(map(str, ElementKind))}"
+        raise InvalidProblem(function, [Reason(ReasonCode.WRONG_TYPE, name, repr(value), wanted)]) from None
 
 
 def member(kind: type[E], name: str, value: E | str) -> E:

@@ -5,7 +5,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.lang import halves
 
@@ -145,7 +145,7 @@ def _convert(e: Emitter, here: Expr, x: ir.Value) -> ir.Value:
     if source.element.is_float and here.element.is_float:
         return (e.builder.fpext if here.element.size > source.element.size else e.builder.fptrunc)(x, target)
     if source.element.is_float:
-        return e.intrinsic("fptoui.sat" if here.element is ElementKind.U8 else "fptosi.sat", target, x)
+        return _saturated(e, source.element, here.element, x)
     if here.element.is_float:
         return (e.builder.uitofp if _is_unsigned(here) else e.builder.sitofp)(x, target)
     before, after = x.type.element.width, target.element.width
@@ -154,6 +154,19 @@ def _convert(e: Emitter, here: Expr, x: ir.Value) -> ir.Value:
     if after < before:
         return e.builder.trunc(x, target)
     return (e.builder.zext if _is_unsigned(here) else e.builder.sext)(x, target)
+
+
+def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Value) -> ir.Value:
+    """The bits of `fptosi.sat`, of which LLVM makes one number at a time: first those that fit, then the others."""
+    low, high = LIMITS[element]
+    least, past, zero = (e.constant(float(number), source) for number in (low, high + 1, 0))
+    fits = e.builder.and_(e.builder.fcmp_ordered(">=", x, least), e.builder.fcmp_ordered("<", x, past))
+    wide = e.vector(ir.IntType(max(32, 8 * element.size)))
+    whole = e.builder.fptosi(e.builder.select(fits, x, zero), wide)
+    whole = whole if wide == e.register(element) else e.builder.trunc(whole, e.register(element))
+    below = e.builder.select(e.builder.fcmp_ordered("<", x, least), e.constant(low, element), e.constant(0, element))
+    beyond = e.builder.select(e.builder.fcmp_ordered(">=", x, past), e.constant(high, element), below)
+    return e.builder.select(fits, whole, beyond)
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

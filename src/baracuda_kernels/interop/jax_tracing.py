@@ -70,10 +70,12 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         _refuse_without_gradient(function, gradient, [name for name, primal in given.items() if primal.perturbed])
         arrays = {name: primal.value for name, primal in given.items()}
         outputs = dict(zip(function.returned(saving), _callback(function, arrays, saving, preference), strict=True))
+        elements = {option: jax.numpy.zeros(0, arrays[name].dtype) for option, name in gradient.elements.items()}
         kept = {name: arrays.get(name) for name in gradient.saved_inputs} | {name: outputs[name] for name in gradient.saved_outputs}
-        return tuple(outputs[name] for name in returned), kept
+        return tuple(outputs[name] for name in returned), (kept, elements)
 
-    def backward(kept: dict[str, Any], upstream: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward(saved: tuple[dict[str, Any], dict[str, Any]], upstream: tuple[Any, ...]) -> tuple[Any, ...]:
+        kept, elements = saved
         by_output = dict(zip(returned, upstream, strict=True))
         read = gradient.upstream.values()
         _refuse_without_gradient(
@@ -84,7 +86,8 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         operands = kept | {name: _filled(by_output.get(output)) for name, output in gradient.upstream.items()}
         given = {name: operand for name, operand in operands.items() if operand is not None}
         back = gradient.function
-        results = _callback(back, given, back.defaults({name: chosen[name] for name in gradient.options}), preference)
+        options = {name: chosen[name] for name in gradient.options} | {name: each.dtype for name, each in elements.items()}
+        results = _callback(back, given, back.defaults(options), preference)
         by_result = dict(zip(back.outputs, results, strict=True))
         by_input = {name: _summed(by_result[result], kept.get(name)) for result, name in gradient.results.items()}
         return tuple(by_input.get(name) for name in names)

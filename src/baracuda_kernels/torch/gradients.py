@@ -81,6 +81,8 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     kept += [len(argument) + output[name] for name in gradient.saved_outputs]
     saved = gradient.saved_inputs + gradient.saved_outputs
     options = [argument[name] for name in gradient.options]
+    elements = [argument[name] for name in gradient.elements.values()]
+    taken = (*gradient.options, *gradient.elements)
     upstream_of = {name: (output[of], gradient.function.optional(name)) for name, of in gradient.upstream.items()}
     constant = tuple(argument[name] for name in schema.inputs if name not in gradient.results.values())
     result_for = {of: place for place, of in enumerate(gradient.results.values())}
@@ -95,7 +97,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         results = outcome if type(outcome) is tuple else (outcome,)
         everything = arguments + results
         ctx.save_for_backward(*[everything[place] for place in kept])
-        ctx.options = [arguments[place] for place in options]
+        ctx.options = [*[arguments[place] for place in options], *[arguments[place].dtype for place in elements]]
         if len(results) > 1:
             tell_apart(ctx, results, arguments)
         return outcome
@@ -120,7 +122,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
                 shape, dtype, device = ctx.forms[place]
                 given = torch.zeros(shape, dtype=dtype, device=device)
             values[name] = given
-        outcome = call_backward(**values, **dict(zip(gradient.options, ctx.options, strict=True)))
+        outcome = call_backward(**values, **dict(zip(taken, ctx.options, strict=True)))
         results = outcome if type(outcome) is tuple else (outcome,)
         if broadcast:
             results = tuple(_summed(result, values.get(of)) for result, of in zip(results, result_for, strict=True))

@@ -9,14 +9,26 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+import torch
+
 from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.described import RETURN, Option
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.view import Dtype
+from baracuda_kernels.interop.torch_views import DTYPES
 
 __all__ = ["Schema"]
 
 _AXES = "int[]"
-_TYPES = {tuple[int, ...]: _AXES, str: "str", float: "float", bool: "bool", int: "int"}  # the first that an annotation allows
+_TYPES = {
+    tuple[int, ...]: _AXES,
+    Dtype: "ScalarType",
+    str: "str",
+    float: "float",
+    bool: "bool",
+    int: "int",
+}  # the first that an annotation allows
 
 
 class Schema:
@@ -38,6 +50,7 @@ class Schema:
         self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
         self.arguments = self.inputs + self.options
         self.axes = tuple(name for name in self.options if self._type(name).startswith(_AXES))
+        self.elements = tuple(name for name in self.options if function.options[name].type is Dtype)
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
         pairs = zip(self.arguments, self.positional, strict=False)
@@ -63,7 +76,7 @@ class Schema:
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:
         """The operator's arguments, in the forms that schemas know."""
-        return [_plain(values[name], name in self.axes) for name in self.arguments]
+        return [_plain(values[name], name in self.axes, name in self.elements) for name in self.arguments]
 
     def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
         """Whether the problem has that output."""
@@ -105,7 +118,9 @@ def _option_type(option: Option) -> str:
     raise TypeError(f"the option {option.name}: {option.type} has no form in a schema")
 
 
-def _plain(value: Any, is_axes: bool) -> Any:
+def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:
     if is_axes and isinstance(value, int):
         return (value,)
+    if is_element and not isinstance(value, torch.dtype):
+        return DTYPES[ElementKind.of(value)]
     return value.value if isinstance(value, Enum) else value

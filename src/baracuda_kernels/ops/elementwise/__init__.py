@@ -1,5 +1,7 @@
 """Ops on every element by itself, forward and backward."""
 
+from baracuda_kernels.ops.elementwise.cast import CastArgs, CastPlan
+from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
 from baracuda_kernels.ops.elementwise.descriptor import (
     BinaryBackwardDescriptor,
     BinaryDescriptor,
@@ -35,6 +37,7 @@ from baracuda_kernels.ops.elementwise.elementwise import (
 
 __all__ = [
     "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind", "BinaryPlan",
+    "CastArgs", "CastDescriptor", "CastKind", "CastPlan",
     "GatedActivationArgs", "GatedActivationBackwardArgs", "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan",
     "GatedActivationDescriptor", "GatedActivationKind", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan", "TernaryDescriptor", "TernaryKind",
     "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor", "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind",

@@ -11,12 +11,12 @@ from typing import Any
 
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import in_order
 from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor
-from baracuda_kernels.ops.elementwise.program import program_of
 from baracuda_kernels.ops.elementwise.rows import Row
 
-__all__ = ["ElementwiseCases"]
+__all__ = ["ElementByElement", "ElementwiseCases"]
 
 # One number, none, odd, past a vector, past a block, rank 8. All kinds run through the same loops, so a few stand for the others here;
 # every one of them is among what is drawn.
@@ -26,7 +26,32 @@ SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp"
 SHOWCASE, CUDA_SHOWCASE = (4096, 4096), (16384, 8192)
 
 
-class ElementwiseCases(Cases[Any]):
+class ElementByElement(Cases[Any]):
+    """What cases of ops on every element by itself share, whatever the op: descriptors have a shape and a program."""
+
+    def drawn_shape(self, random: Random) -> Shape:
+        return tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(0, 4)))
+
+    def parts(self, descriptor: Any) -> Iterator[Part]:
+        """What lies at one place of the first axis."""
+        if not descriptor.shape:
+            return
+
+        def take(name: str, values: Any, place: int) -> Any:
+            return values[place]
+
+        alone = replace(descriptor, shape=descriptor.shape[1:])
+        for place in places(descriptor.shape[0]):
+            yield Part(alone, partial(take, place=place))
+
+    def flops(self, descriptor: Any) -> int:
+        return math.prod(descriptor.shape) * len(in_order(descriptor.program.results))
+
+    def summed_extent(self, descriptor: Any) -> int:
+        return 1
+
+
+class ElementwiseCases(ElementByElement):
     def kinds(self, element: ElementKind) -> list[Any]:
         """Those that make sense for the element."""
         return [kind for kind in self.descriptor.KINDS if self._serves(self.descriptor.TABLE[kind.value], element)]
@@ -42,8 +67,8 @@ class ElementwiseCases(Cases[Any]):
                 yield self.descriptor(kind, shape, element)
 
     def draw(self, random: Random, element: ElementKind) -> ElementwiseDescriptor:
-        shape = tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(0, 4)))
-        return self.descriptor(random.choice(self.kinds(element)), shape, element)
+        kind, shape = random.choice(self.kinds(element)), self.drawn_shape(random)
+        return self.descriptor(kind, shape, element)
 
     def showcase(self) -> Iterator[ElementwiseDescriptor]:
         yield from self._shown(SHOWCASE)
@@ -67,21 +92,3 @@ class ElementwiseCases(Cases[Any]):
                 values = abs(values)
             drawn[name] = values if descriptor.element.is_float else values.round()
         return drawn
-
-    def parts(self, descriptor: ElementwiseDescriptor) -> Iterator[Part]:
-        """What lies at one place of the first axis."""
-        if not descriptor.shape:
-            return
-
-        def take(name: str, values: Any, place: int) -> Any:
-            return values[place]
-
-        alone = replace(descriptor, shape=descriptor.shape[1:])
-        for place in places(descriptor.shape[0]):
-            yield Part(alone, partial(take, place=place))
-
-    def flops(self, descriptor: ElementwiseDescriptor) -> int:
-        return math.prod(descriptor.shape) * len(in_order(program_of(descriptor).results))
-
-    def summed_extent(self, descriptor: ElementwiseDescriptor) -> int:
-        return 1

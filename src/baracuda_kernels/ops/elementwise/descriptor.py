@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.formula.expression import Program
+from baracuda_kernels.ops.elementwise.program import program_of
 from baracuda_kernels.ops.elementwise.rows import Row
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
@@ -60,6 +62,11 @@ class ElementwiseDescriptor(Descriptor):
     @property
     def row(self) -> Row:
         return self.TABLE[self.kind.value]
+
+    @property
+    def program(self) -> Program:
+        descriptor: Any = type(self)
+        return program_of(descriptor, self.kind, self.element)
 
     @property
     def numbers(self) -> Numbers:

@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from baracuda_kernels.core.function import Function
-from baracuda_kernels.core.view import View, broadcast_shape
+from baracuda_kernels.core.function import Function, function
+from baracuda_kernels.core.view import Dtype, View, broadcast_shape, element_from
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.ops.elementwise import elementwise
+from baracuda_kernels.ops.elementwise.cast import CastPlan
+from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
 from baracuda_kernels.ops.elementwise.rows import Parameter, Row
 
 __all__: list[str] = []  # what it declares is found by its name
@@ -79,3 +81,24 @@ def _declare_all() -> None:
 
 
 _declare_all()
+
+
+# --- what has a plan of its own ----------------------------------------------------------------------------------------------------
+
+
+@function(CastPlan, gradient="cast_backward")
+def cast(input: View, dtype: Dtype) -> CastDescriptor:
+    """The numbers in another element, rounded once; to integers towards zero, as far as they reach, and 0 of NaN."""
+    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype))
+
+
+@function(CastPlan, names={"d_result": "input", "d_input": "result"})
+def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
+    """The gradient of cast, from that of its result: the same numbers in the element of the operand."""
+    return CastDescriptor(d_result.shape, d_result.element, element_from("cast_backward", "input_element", input_element))
+
+
+@function(CastPlan)
+def bitcast(input: View, dtype: Dtype) -> CastDescriptor:
+    """The same bits as another element of the same size."""
+    return CastDescriptor(input.shape, input.element, element_from("bitcast", "dtype", dtype), CastKind.BITCAST)

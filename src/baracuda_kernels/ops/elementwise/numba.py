@@ -5,11 +5,10 @@ from typing import Any
 
 from baracuda_kernels.formula.llvm_launch import kernel
 from baracuda_kernels.lang import parallel
-from baracuda_kernels.ops.elementwise.program import program_of
 
 __all__ = ["elementwise"]
 
 
 def elementwise(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return kernel(program_of(problem), problem.shape, problem.numbers)
+    return kernel(problem.program, problem.shape, problem.numbers)

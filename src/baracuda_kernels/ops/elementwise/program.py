@@ -20,14 +20,9 @@ def computed_in(row: Row, element: ElementKind) -> ElementKind:
     return ElementKind.F64 if element is ElementKind.F32 and row.wide else register(element)
 
 
-def program_of(problem: Any) -> Program:
-    """The program of a problem of one of the tables."""
-    descriptor: Any = type(problem)
-    return _program(descriptor, problem.kind, problem.element)
-
-
 @functools.lru_cache(maxsize=4096)
-def _program(descriptor: Any, kind: Any, element: ElementKind) -> Program:
+def program_of(descriptor: Any, kind: Any, element: ElementKind) -> Program:
+    """The program of a problem of one of the tables, by the class of its descriptor."""
     row: Row = descriptor.TABLE[kind.value]
     result_element = element if row.result is None else row.result
     computing = computed_in(row, element)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from baracuda_kernels.formula.llvm_launch import kernel
-from baracuda_kernels.ops.fusion.present import of_present
+from baracuda_kernels.formula.present import of_present
 
 __all__ = ["fused"]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind
+from baracuda_kernels.formula.present import of_present
 from baracuda_kernels.formula.triton_launch import kernel
-from baracuda_kernels.ops.fusion.present import of_present
 
 __all__ = ["fused"]
 
