@@ -215,11 +215,15 @@ SEGMENTED = (((1, 700), 1, False), ((300, 3), 0, True), ((26, 100), 1, True))
 @pytest.mark.parametrize(("shape", "axis", "reverse"), SEGMENTED)
 @pytest.mark.parametrize("kind", [ScanKind.CUMSUM, ScanKind.CUMPROD, ScanKind.CUMMAX, ScanKind.LOGCUMSUMEXP])
 def test_segments(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bool, rng: Any) -> None:
-    """Of few long lines; many are walked from end to end."""
-    descriptor = ScanDescriptor(kind, shape, axis, bk.ElementKind.F32, reverse)
-    plan = ScanPlan.force("triton.scan", STREAM, descriptor)
-    assert plan.workspace_size
-    run_trial(plan, random_inputs(ScanPlan, descriptor, rng), in_place=("result", "input"))
+    """Of few long lines; many are walked from end to end. There and back."""
+    for plan_type, descriptor_type, kernel, in_place in (
+        (ScanPlan, ScanDescriptor, "triton.scan", ("result", "input")),
+        (ScanBackwardPlan, ScanBackwardDescriptor, "triton.scan_backward", ("d_input", "d_result")),
+    ):
+        descriptor = descriptor_type(kind, shape, axis, bk.ElementKind.F32, reverse)
+        plan = plan_type.force(kernel, STREAM, descriptor)
+        assert plan.workspace_size
+        run_trial(plan, random_inputs(plan_type, descriptor, rng), in_place=in_place)
 
 
 @pytest.mark.usefixtures("small_tiles")

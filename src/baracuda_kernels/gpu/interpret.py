@@ -58,7 +58,7 @@ def _first_element(address: int, element: Any) -> Any:
     return torch.frombuffer(room, dtype=DTYPES[element])
 
 
-def scanned(states: tuple[Any, ...], join: Any) -> tuple[Any, ...]:
+def scanned(states: tuple[Any, ...], join: Any, is_back: bool = False) -> tuple[Any, ...]:
     """A scan of blocks along their first axis, as `tl.associative_scan` makes it, for all elements at once."""
     import numpy
     import triton.language as tl
@@ -67,6 +67,9 @@ def scanned(states: tuple[Any, ...], join: Any) -> tuple[Any, ...]:
     def block(data: Any, like: Any) -> Any:
         return tl.core.tensor(TensorHandle(data, like.dtype.scalar), like.type)
 
+    if is_back:
+        flipped = scanned(tuple(block(state.handle.data[::-1], state) for state in states), join)
+        return tuple(block(state.handle.data[::-1], state) for state in flipped)
     distance = 1
     while distance < states[0].shape[0]:
         earlier = [block(numpy.roll(state.handle.data, distance, axis=0), state) for state in states]

@@ -22,8 +22,10 @@ CORNERS = (
     ((300, 7), 0), ((16390, 9), 0), ((2, 1, 3, 1, 2, 1, 5, 2), 4),
 )  # fmt: skip
 FEW_CORNERS = (((3, 1009), 1), ((67, 45), 0), ((2, 35, 5), 1))
-# On CUDA also: whole vectors by rows and by columns, walks of many tiles, segments by columns.
-CUDA_TILES = (((6, 4096), 1), ((4096, 64), 0), ((3, 20480), 1), ((33000, 8), 0), ((1, 65536), 1))
+# On CUDA: rows and columns, in whole vectors and not; walks of many tiles; segments by rows and by columns.
+TILES = (
+    ((6, 4096), 1), ((4096, 64), 0), ((31, 33), 1), ((6, 67, 65), 1), ((3, 20480), 1), ((16390, 9), 0), ((1, 65536), 1), ((33000, 8), 0),
+)  # fmt: skip
 SHOWCASE = (((4096, 4096), 1), ((4096, 4096), 0), ((16, 1 << 20), 1))
 CUDA_SHOWCASE = (((16384, 8192), 1), ((16384, 8192), 0), ((16, 1 << 23), 1))
 
@@ -47,12 +49,11 @@ class ScanCases(Cases[ScanDescriptor]):
                 yield self.descriptor(kind, shape, axis, element, (order + number) % 2 == 1, number < 2)
 
     def tiles(self, element: ElementKind) -> Iterator[ScanDescriptor]:
-        """The corners, and those that they do not reach: all of them for sums, one for every other kind, in f32; one in halves."""
-        yield from self.corners(element)
-        is_narrow, is_half = element is ElementKind.F32, element in (ElementKind.BF16, ElementKind.F16)
-        for order, kind in enumerate(self.kinds(element) if is_narrow else (ScanKind.CUMSUM,) if is_half else ()):
-            shapes = CUDA_TILES if is_narrow and kind is ScanKind.CUMSUM else CUDA_TILES[order % 2 :][:1]
-            for number, (shape, axis) in enumerate(shapes):
+        """Sums of f32 reach all of them. Others share their bodies, and are compiled for rows, of f32 also for columns."""
+        is_f32 = element is ElementKind.F32
+        for kind in self.kinds(element):
+            every = TILES if is_f32 and kind is ScanKind.CUMSUM else (TILES[0], TILES[3]) if is_f32 else TILES[2:3]
+            for number, (shape, axis) in enumerate(every):
                 yield self.descriptor(kind, shape, axis, element, reverse=number % 2 == 1)
 
     def draw(self, random: Random, element: ElementKind) -> ScanDescriptor:

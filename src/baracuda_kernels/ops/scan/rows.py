@@ -20,10 +20,10 @@ from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.elementary import exp, log
 from baracuda_kernels.formula.expression import Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
-from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
 
-__all__ = ["ALL", "FORWARD", "INTEGERS", "Formulas", "Row", "computed_in", "formulas_of", "tree_formulas_of"]
+__all__ = ["ALL", "FORWARD", "INTEGERS", "PREFIX", "SUFFIX", "Formulas", "Row", "computed_in", "formulas_of", "tree_formulas_of"]
 
 I64 = ElementKind.I64
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, ElementKind.U8, ElementKind.BOOL)
@@ -38,7 +38,7 @@ class Row:
 
     `term` takes the operands and the place along the axis, `combine` an earlier and a later state, `value` a state, the operands and the
     place. `chain` says that states are joined one after the other, so that nothing overflows that would not; `exact` that the order of
-    joining has no say. Floats are computed in f32, or `wide` in f64 if they are f32.
+    joining has no say. Floats are computed in f32, or in f64 if they are among the `wide`.
     """
 
     term: Callable[..., State]
@@ -46,7 +46,7 @@ class Row:
     start: Callable[[ElementKind], tuple[float, ...]]
     value: Callable[..., State]
     elements: tuple[ElementKind, ...] = FLOATS
-    wide: bool = False
+    wide: tuple[ElementKind, ...] = ()
     chain: bool = False
     exact: bool = False
     least_states: int = 2  # without an output for the others, only so many are kept
@@ -54,7 +54,7 @@ class Row:
 
     def computed_in(self, element: ElementKind) -> ElementKind:
         if element.is_float:
-            return ElementKind.F64 if element is ElementKind.F32 and self.wide else register(element)
+            return ElementKind.F64 if element in self.wide else register(element)
         return I64 if not self.exact else ElementKind.U8 if element is ElementKind.BOOL else element
 
 
@@ -119,14 +119,14 @@ def _same_run(a: State, b: State) -> State:
     return where(eq(a[1], b[1]), a[0] + b[0], b[0]), b[1]
 
 
-_CUMSUM = Row(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=True)
-_CUMPROD = Row(lambda x, place: (x,), _multiplied, lambda _: (1,), _itself, ALL, wide=True, chain=True)
+_CUMSUM = Row(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=(ElementKind.F32,))
+_CUMPROD = Row(lambda x, place: (x,), _multiplied, lambda _: (1,), _itself, ALL, wide=(ElementKind.F32,), chain=True)
 _EXTREMUM_BACK = Row(
     lambda d, index, place: (d, index),
     _same_run,
     lambda _: (0, -1),
     lambda state, d, index, place: (where(eq(index, place), state[0], 0),),
-    wide=True,
+    wide=(ElementKind.F32,),
 )
 FORWARD = {
     ScanKind.CUMSUM: _CUMSUM,
@@ -158,7 +158,7 @@ _CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes dow
     lambda a, b: b,
     lambda _: (0, 1),
     lambda state, d, x, place: (state[0],),
-    wide=True,
+    wide=(ElementKind.F32,),
     chain=True,
 )
 BACKWARD = {
@@ -168,7 +168,7 @@ BACKWARD = {
         _added,
         lambda _: (0,),
         lambda state, d, x, place: (where(is_nan(x), 0, state[0]),),
-        wide=True,
+        wide=(ElementKind.F32,),
     ),
     ScanKind.CUMPROD: _CUMPROD_BACK,
     ScanKind.NANCUMPROD: replace(
@@ -212,8 +212,10 @@ def formulas_of(problem: ScanDescriptor) -> Formulas:
 
 def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
     """The same for states that are joined as a tree, whatever they are."""
-    is_scaled = problem.element.is_float and problem.kind in SCALED and not isinstance(problem, ScanBackwardDescriptor)
-    return _formulas_by(SCALED[problem.kind] if is_scaled else _row(problem), problem)
+    row = _row(problem)
+    if problem.kind in PRODUCTS and problem.element.is_float:
+        row = replace(row, wide=FLOATS) if isinstance(problem, ScanBackwardDescriptor) else SCALED[problem.kind]
+    return _formulas_by(row, problem)
 
 
 def _formulas_by(row: Row, problem: ScanDescriptor) -> Formulas:
@@ -244,3 +246,16 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
 def _widened(x: Expr, computing: ElementKind) -> Expr:
     """Operands are computed with in one element; indices stay what they are."""
     return x if x.element is I64 else convert(x, computing)
+
+
+def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> Formulas:
+    """A scan of states themselves."""
+    count = len(start)
+    earlier, later = (tuple(input_of(at + place, element) for place in range(count)) for at in (0, count))
+    states = (element,) * count
+    return Formulas(states, states, states, start, earlier, combine(earlier, later), earlier, None, False, False)
+
+
+# What the gradient of a product is made of: products of what comes before, and steps back from the end, d + x g of a later g, as (x, d).
+PREFIX = _of_states(ElementKind.F64, (1,), _multiplied)
+SUFFIX = _of_states(ElementKind.F64, (1, 0), lambda a, b: (b[0] * a[0], b[1] + b[0] * a[1]))

@@ -94,4 +94,13 @@ class ScanBackwardPlan(Plan[ScanBackwardDescriptor, ScanBackwardArgs]):
     cases = ScanBackwardCases()
     kernels = (
         Kernel("numba.scan_backward", BackendKind.NUMBA, "numba:scan_backward", fixed_order, FLOATS, LIMITS, backward_bytes),
+        Kernel(
+            "triton.scan_backward",
+            BackendKind.TRITON,
+            "triton:scan_backward",
+            fixed_by_layout,
+            FLOATS,
+            LIMITS,
+            tiles.backward_bytes,
+        ),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.gpu.tiles import power_of_two
-from baracuda_kernels.ops.scan.descriptor import ScanDescriptor
-from baracuda_kernels.ops.scan.rows import Formulas, tree_formulas_of
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
 
-__all__ = ["ScanTile", "Split", "split_bytes", "split_for", "tile_for"]
+__all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "tile_for"]
 
 ROW_TILE, COLUMN_TILE = 1024, 2048  # elements; a walk down columns has fewer programs, and each of them more under way
 TILE_BYTES = 16 << 10  # of their states: more do not fit the registers
@@ -61,3 +61,16 @@ def split_bytes(problem: ScanDescriptor) -> int:
     """What programs hand to each other, however the operands lie."""
     most = max(split_for(problem.lines, problem.extent, by_columns).segments for by_columns in (True, False))
     return SLOT * len(tree_formulas_of(problem).states) * problem.lines * most if most > 1 and problem.lines else 0
+
+
+def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
+    """Of a product, whose programs take one tile each."""
+    return tile_for(SUFFIX, lines, extent, by_columns)
+
+
+def backward_bytes(problem: ScanBackwardDescriptor) -> int:
+    if problem.kind not in PRODUCTS:
+        return split_bytes(problem)
+    steps = min(gradient_tile(problem.lines, problem.extent, by_columns).steps for by_columns in (True, False))
+    tiles = -(-problem.extent // steps)
+    return SLOT * (len(PREFIX.states) + len(SUFFIX.states)) * problem.lines * tiles if tiles > 1 else 0

@@ -2,84 +2,124 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.device import Device
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, is_wide
-from baracuda_kernels.gpu.indexing import dims
+from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.gpu.call import At, Call, Count, Lent, is_wide
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.lang.geometry import Dim, collapse, dim_of
-from baracuda_kernels.ops.scan.descriptor import ScanDescriptor
-from baracuda_kernels.ops.scan.rows import tree_formulas_of
-from baracuda_kernels.ops.scan.tiles import SLOT, split_for, tile_for
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
+from baracuda_kernels.ops.scan.tiles import SLOT, Split, gradient_tile, split_for, tile_for
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
+from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
+from baracuda_kernels.ops.scan.walk import Walk
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_backward"]
 
 LONG = 8  # tiles of a walk that are worth reading ahead
+Operand = At | Lent
 
 
 def scan(problem: ScanDescriptor, device: Device) -> Bind:
     """The kernel for a scan: bind(layouts of the operands) -> launch."""
+    return _bind(problem, device, problem.reverse)
 
-    def bind(layouts: Any) -> Launch:
-        return launcher(device, *calls(problem, layouts, problem.reverse))
+
+def scan_backward(problem: ScanBackwardDescriptor, device: Device) -> Bind:
+    """The same for a gradient: a scan in the other direction, but for that of a product."""
+    return _bind(problem, device, problem.reverse is (problem.kind in PRODUCTS))
+
+
+def _bind(problem: ScanDescriptor, device: Device, is_back: bool) -> Bind:
+    formulas = tree_formulas_of(problem)
+    is_gradient = isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS
+
+    def bind(layouts: Sequence[Any]) -> Launch:
+        if 0 in problem.shape:
+            return launcher(device)
+        given = [place for place, layout in enumerate(layouts) if layout is not None]
+        operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
+        strides = [layouts[place].stride for place in given]
+        if is_gradient:
+            return launcher(device, *_product_calls(problem, formulas, operands, strides, is_back))
+        return launcher(device, *_scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back))
 
     return bind
 
 
-def calls(problem: ScanDescriptor, layouts: Sequence[Any], is_back: bool) -> list[Call]:
-    """What is launched for operands of these layouts, walked from the first element on or back from the last."""
-    if 0 in problem.shape:
-        return []
-    given = [place for place, layout in enumerate(layouts) if layout is not None]
-    strides = [layouts[place].stride for place in given]
-    formulas = tree_formulas_of(problem)
-    operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
-    axis, others = dim_of(problem.shape, strides, problem.axis), collapse(problem.shape, strides, [problem.axis])
-    beside = others.pop() if others else Dim(1, (1,) * len(given))  # the results' steps are smallest there
-    by_columns = beside.steps[-1] == 1 < abs(axis.steps[-1]) and beside.extent > 1
-    tile = tile_for(formulas, beside.extent, axis.extent, by_columns)
-    split = split_for(problem.lines, problem.extent, by_columns)
-    vectors = None if is_back and not by_columns else problem.element  # whose steps matter for vectors
-    extents, outer_steps = dims(others, len(given), vectors)
-    blocks = -(-beside.extent // tile.lines)
-    count = blocks * math.prod(dim.extent for dim in others) * split.segments
-    totals = tuple(Lent(SLOT * number * problem.lines * split.segments, element) for number, element in enumerate(formulas.states))
-    made = functions(formulas)
-    inputs = len(formulas.inputs)
+def _scan_calls(
+    formulas: Formulas,
+    shape: Shape,
+    axis: int,
+    operands: tuple[Operand, ...],
+    strides: Sequence[Sequence[int]],
+    is_back: bool,
+    may_split: bool = True,
+) -> list[Call]:
+    """For operands of these strides, inputs before outputs."""
+    walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
+    lines, extent = walk.lines, walk.axis.extent
+    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
+    split = split_for(lines, extent, walk.by_columns) if may_split else Split(1, extent)
+    totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
+    programs = walk.programs(tile) * split.segments
 
-    def call(part: Any, reads: tuple[At, ...], writes: tuple[At, ...]) -> Call:
+    def call(part: Any, writes: tuple[Operand, ...]) -> Call:
+        given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         return Call(
             scan_tiles,
-            count,
-            (
-                reads, writes, totals if split.segments > 1 else (), Count(beside.extent, vectors if by_columns else None), Count(blocks),
-                Count(axis.extent, None if by_columns else vectors), Count(split.length), Count(split.segments), extents,
-                tuple(outer_steps), _steps(beside, None if by_columns else vectors), _steps(axis, vectors if by_columns else None),
-            ),
-            {name.upper(): each for name, each in made._asdict().items()} | {
-                "PART": part.value, "REVERSE": is_back, "BESIDE": _side_by_side(beside), "ALONG": _side_by_side(axis), "LINES": tile.lines,
-                "STEPS": tile.steps, "TOTALS_AT_ONCE": tile.totals, "STAGES": 2 if split.length >= LONG * tile.steps else 1,
-                "WIDE": is_wide(count),
+            programs,
+            (*given, *walk.counts(tile, element), Count(split.length), Count(split.segments), *walk.steps(element)),
+            functions(formulas).constants()
+            | walk.constants(tile)
+            | {
+                "PART": part.value,
+                "TOTALS_AT_ONCE": tile.totals,
+                "STAGES": 2 if split.length >= LONG * tile.steps else 1,
+                "WIDE": is_wide(programs),
             },
             tile.warps,
             contracts=False,
-        )  # fmt: skip
+        )
 
     if split.segments == 1:
-        return [call(WHOLE, operands[:inputs], operands[inputs:])]
-    return [call(TOTALS, operands[:inputs], ()), call(SEGMENTS, operands[:inputs], operands[inputs:])]
+        return [call(WHOLE, operands[inputs:])]
+    return [call(TOTALS, ()), call(SEGMENTS, operands[inputs:])]
 
 
-def _steps(dim: Dim, vectors: ElementKind | None) -> tuple[Step, ...]:
-    """Of each operand; those that matter for vectors are whole ones, but for single steps."""
-    return tuple(Step(step if dim.extent > 1 else 0, None if step == 1 else vectors) for step in dim.steps)
+def _product_calls(
+    problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], strides: Sequence[Sequence[int]], is_back: bool
+) -> list[Call]:
+    """Of a line that is longer than a tile, first what comes before and after every tile."""
+    walk = Walk.of(problem.shape, problem.axis, strides, is_back)
+    tile = gradient_tile(walk.beside.extent, problem.extent, walk.by_columns)
+    segments = -(-problem.extent // tile.steps)
+    shape = (problem.lines, segments)
+    totals = tuple(
+        Lent(SLOT * number * problem.lines * segments, each) for number, each in enumerate((*PREFIX.states, *SUFFIX.states))
+    )
+    programs = walk.programs(tile) * segments
 
+    def call(part: Any) -> Call:
+        given = (*operands, totals if segments > 1 else ())
+        return Call(
+            product_gradients,
+            programs,
+            (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(problem.element)),
+            {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
+            | {"SUFFIXES": backwards(SUFFIX), "PART": part.value, "WIDE": is_wide(programs)}
+            | walk.constants(tile),
+            tile.warps,
+            contracts=False,
+        )
 
-def _side_by_side(dim: Dim) -> tuple[bool, ...]:
-    return tuple(step == 1 for step in dim.steps)
+    if segments == 1:
+        return [call(WHOLE)]
+    joined: list[Call] = []
+    for each, first, is_reverse in ((PREFIX, 0, False), (SUFFIX, len(PREFIX.states), True)):
+        there = totals[first : first + len(each.states)]
+        joined += _scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
+    return [call(TOTALS), *joined, call(SEGMENTS)]

@@ -19,7 +19,7 @@ from baracuda_kernels.formula.triton_source import function, name_of, taking
 from baracuda_kernels.gpu.indexing import along, offset
 from baracuda_kernels.ops.scan.rows import Formulas
 
-__all__ = ["WHOLE", "Functions", "functions", "scan_tiles"]
+__all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "functions", "only_row", "scan_tiles", "scanning"]
 
 WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
@@ -36,6 +36,9 @@ class Functions(NamedTuple):
     value: Any  # of a state, operands and the place
     settled: Any  # of a state; None where it stays as it is
     scan: Any  # of a tile of states, along its first axis
+
+    def constants(self) -> dict[str, Any]:
+        return {name.upper(): each for name, each in self._asdict().items()}
 
 
 @functools.cache
@@ -54,9 +57,9 @@ def functions(formulas: Formulas) -> Functions:
     )
 
 
-def scanning(join: Program) -> Any:
+def scanning(join: Program, is_back: bool = False) -> Any:
     """What scans a tile of states; joining takes them number by number, as `tl.associative_scan` gives them."""
-    count, name = len(join.outputs), name_of("scan", join)
+    count, name = len(join.outputs), name_of("scan_back" if is_back else "scan", join)
     numbers = [f"{side}{number}" for side in "ab" for number in range(count)]
     states = [f"({''.join(f'{number}, ' for number in side)})" for side in (numbers[:count], numbers[count:])]
     found = ", ".join(f"found[{number}]" for number in range(count))
@@ -65,13 +68,12 @@ def scanning(join: Program) -> Any:
     if is_interpreted():  # `tl.associative_scan` would take a second for what this does in a blink
         from baracuda_kernels.gpu.interpret import scanned
 
-        body, names = "scanned(states, PAIR)", {"scanned": scanned, "PAIR": joined}
-    else:
-        body, names = (
-            f"{'tl.associative_scan(states, 0, PAIR)' if count > 1 else '(tl.associative_scan(states[0], 0, PAIR),)'}",
-            {"PAIR": joined},
+        return function(
+            name, f"def {name}(states):\n    return scanned(states, PAIR, {is_back})\n", {"scanned": scanned, "PAIR": joined}
         )
-    return function(name, f"def {name}(states):\n    return {body}\n", names)
+    given, found = ("states", "found") if count > 1 else ("states[0]", "(found,)")
+    source = f"def {name}(states):\n    found = tl.associative_scan({given}, 0, PAIR, reverse={is_back})\n    return {found}\n"
+    return function(name, source, {"PAIR": joined})
 
 
 @triton.jit
@@ -101,7 +103,7 @@ def scan_tiles(
             for i in tl.static_range(len(totals)):
                 states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
             states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, LINES)))
-            carry = last(JOINED(carry, states), TOTALS_AT_ONCE)
+            carry = row_of(JOINED(carry, states), tl.minimum(segment - first, TOTALS_AT_ONCE) - 1, TOTALS_AT_ONCE)
             if SETTLED is not None:
                 carry = SETTLED(carry)
     begin = segment * length
@@ -114,7 +116,7 @@ def scan_tiles(
             values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
         states = SCAN(chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, LINES)))
         states = JOINED(carry, states)
-        carry = last(states, STEPS)
+        carry = row_of(states, STEPS - 1, STEPS)  # of a last tile it may be anything: none comes after it
         if SETTLED is not None:
             carry = SETTLED(carry)
         if PART != TOTALS:
@@ -147,17 +149,17 @@ def chosen(condition, states, others, SHAPE: tl.constexpr):
 
 
 @triton.jit
-def last(states, STEPS: tl.constexpr):
-    """The last row of a tile of states."""
-    is_last = tl.arange(0, STEPS)[:, None] == STEPS - 1
+def row_of(states, row, STEPS: tl.constexpr):
+    """One row of a tile of states."""
+    is_it = tl.arange(0, STEPS)[:, None] == row
     found = ()
     for i in tl.static_range(len(states)):
-        found += (_only_row(states[i], is_last),)  # type: ignore[assignment]
+        found += (only_row(states[i], is_it),)  # type: ignore[assignment]
     return found
 
 
 @triton.jit
-def _only_row(state, is_it):
+def only_row(state, is_it):
     """Bit by bit: in a sum of integers, all others are zero."""
     if state.dtype == tl.float64:
         bits = state.to(tl.int64, bitcast=True)

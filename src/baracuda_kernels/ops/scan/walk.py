@@ -1,0 +1,70 @@
+"""How the lines of a scan lie in memory, and what a Triton body is told of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.gpu.call import Argument, Count, Step
+from baracuda_kernels.gpu.indexing import dims
+from baracuda_kernels.lang.geometry import Dim, collapse, dim_of
+from baracuda_kernels.ops.scan.tiles import ScanTile
+
+__all__ = ["Walk"]
+
+
+class Walk(NamedTuple):
+    """Along lines, from the first element on or back from the last; the lines of a tile are neighbours `beside` each other."""
+
+    axis: Dim
+    beside: Dim
+    others: list[Dim]
+    is_back: bool
+
+    @classmethod
+    def of(cls, shape: Shape, axis: int, strides: Sequence[Sequence[int]], is_back: bool) -> Walk:
+        others = collapse(shape, strides, [axis])
+        beside = others.pop() if others else Dim(1, (1,) * len(strides))  # the last operand's steps are smallest there
+        return cls(dim_of(shape, strides, axis), beside, others, is_back)
+
+    @property
+    def by_columns(self) -> bool:
+        return self.beside.extent > 1 and self.beside.steps[-1] == 1 < abs(self.axis.steps[-1])
+
+    @property
+    def lines(self) -> int:
+        return self.beside.extent * math.prod(dim.extent for dim in self.others)
+
+    def blocks(self, tile: ScanTile) -> int:
+        """How many tiles lie beside each other."""
+        return -(-self.beside.extent // tile.lines)
+
+    def programs(self, tile: ScanTile) -> int:
+        return self.blocks(tile) * math.prod(dim.extent for dim in self.others)
+
+    def counts(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
+        """Of lines, of tiles beside each other, and of a line's elements."""
+        by_columns, by_rows = self._vectors(element)
+        return Count(self.beside.extent, by_columns), Count(self.blocks(tile)), Count(self.axis.extent, by_rows)
+
+    def steps(self, element: ElementKind) -> tuple[Argument, ...]:
+        """Other extents, and of every operand the steps along them, between neighbouring lines, and along a line."""
+        by_columns, by_rows = self._vectors(element)
+        extents, outer_steps = dims(self.others, len(self.axis.steps), by_columns or by_rows)
+        return extents, tuple(outer_steps), _steps(self.beside, by_rows), _steps(self.axis, by_columns)
+
+    def constants(self, tile: ScanTile) -> dict[str, Any]:
+        along, beside = (tuple(step == 1 for step in dim.steps) for dim in (self.axis, self.beside))
+        return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps}
+
+    def _vectors(self, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
+        """Along which of the two vectors are read, if any: whose steps and extents matter for that. Back along rows there are none."""
+        return (element, None) if self.by_columns else (None, None if self.is_back else element)
+
+
+def _steps(dim: Dim, element: ElementKind | None) -> tuple[Step, ...]:
+    """Single steps are no whole vectors, and need not be."""
+    return tuple(Step(step if dim.extent > 1 else 0, None if step == 1 else element) for step in dim.steps)
