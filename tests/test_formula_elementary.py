@@ -11,12 +11,13 @@ import mpmath
 import numpy as np
 import pytest
 
+from baracuda_kernels.check.accuracy import every_half
 from baracuda_kernels.core.element import ElementKind as E
 from baracuda_kernels.formula import elementary, hyperbolic, trigonometry
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import constant, input_of, parameter_of
-from baracuda_kernels.formula.functions import FUNCTIONS
+from baracuda_kernels.formula.functions import FUNCTIONS, ROUGH
 from baracuda_kernels.formula.operations import clz, convert, fma, mul_high, quotient, remainder, shr_logical
 
 DTYPES: dict[E, Any] = {E.F32: np.float32, E.F64: np.float64}
@@ -303,3 +304,28 @@ def test_evaluated_parameters_are_shaped_like_the_inputs() -> None:
     assert (first.shape, first.dtype, second.shape, second.dtype) == ((2, 3), np.float32, (2, 3), np.float64)
     assert (first == np.float32(0.1)).all()
     assert (second == 3.0).all()
+
+
+@pytest.mark.parametrize("name", ROUGH)
+@pytest.mark.parametrize("element", [E.F16, E.BF16])
+def test_what_halves_are_computed_with(name: str, element: E, rng: np.random.Generator) -> None:
+    """Off by a few 2^-16 of the result, or by less than halves have numbers for, in f32; NaN and infinities are where they belong."""
+    function = FUNCTIONS[name]
+    operands = [every_half(element) if place == 0 else rng.permutation(every_half(element)) for place in range(function.arity)]
+    if name == "exp_nonpositive":
+        operands = [np.where(operands[0] > 0, -operands[0], operands[0])]
+
+    def found(kind: E, rough: bool) -> Any:
+        expression = function(*(input_of(place, kind) for place in range(function.arity)))
+        with np.errstate(invalid="ignore"):  # NaN of all kinds are among the operands
+            (result,) = evaluate(expanded((expression,), rough), [operand.astype(DTYPES[kind]) for operand in operands])
+            return result.astype(np.float64)
+
+    result, exact = found(E.F32, True), found(E.F64, False)
+    assert np.array_equal(np.isnan(result), np.isnan(exact))
+    largest = 65504.0 if element is E.F16 else 3.4e38
+    ends = np.abs(exact) > largest
+    assert (np.abs(result[ends]) >= largest).all()
+    with np.errstate(invalid="ignore"):
+        error, least = np.abs(result - exact), 2.0**-24 if element is E.F16 else 2.0**-133
+        assert (error <= np.maximum(np.abs(exact) * 2.0**-14.5, least / 16))[~ends & ~np.isnan(exact)].all()

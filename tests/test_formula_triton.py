@@ -21,7 +21,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.formula import operations
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, make, parameter_of
-from baracuda_kernels.formula.operations import BITS, FLOATS_ONLY, INTEGERS_ONLY, bitcast, convert, fma, where
+from baracuda_kernels.formula.operations import BITS, FLOATS_ONLY, INTEGERS_ONLY, bitcast, convert, fma, reciprocal, where
 from baracuda_kernels.formula.triton_tiles import Tile, block_for, elements_per_thread, live_words, tile_for
 
 from conftest import DEVICE, STREAM
@@ -137,7 +137,7 @@ WANTED: dict[str, Callable[..., Any]] = {
     "popcount": by_python(lambda x, bits: (x % (1 << bits)).bit_count()),
     "clz": by_python(lambda x, bits: bits - (x % (1 << bits)).bit_length()),
 }  # fmt: skip
-SPECIAL = {"fma", "where", "convert", "bitcast"}  # have tests of their own
+SPECIAL = {"fma", "reciprocal", "where", "convert", "bitcast"}  # have tests of their own
 
 
 def same(got: Any, wanted: Any) -> bool:
@@ -186,6 +186,14 @@ def test_fma_rounds_once(element: E, rng: numpy.random.Generator) -> None:
     for wanted, found in zip(exact, got[:-3], strict=True):
         beside = [float(numpy.nextafter(found, way)) for way in (x.dtype.type(-numpy.inf), x.dtype.type(numpy.inf))]
         assert all(abs(Fraction(float(found)) - wanted) <= abs(Fraction(other) - wanted) for other in beside)
+
+
+@pytest.mark.parametrize("element", FLOATS, ids=str)
+def test_reciprocal_is_near(element: E, rng: numpy.random.Generator) -> None:
+    x = (rng.choice([-1.0, 1.0], 999) * numpy.exp2(rng.uniform(-120, 120, 999))).astype(DTYPES[element])
+    got = numpy.zeros_like(x)
+    run(Program((element,), (element,), (reciprocal(input_of(0, element)),)), [x, got])
+    assert (numpy.abs(got - 1 / x.astype(numpy.float64)) <= 2 * numpy.spacing(numpy.abs(1 / x))).all()
 
 
 @pytest.mark.parametrize("target", REGISTERS, ids=str)
@@ -472,7 +480,8 @@ def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> Non
     kinds = dict(zip(REGISTERS, (set(each[-1]) for each in found), strict=True))
     assert {"div.rn.f32", "sqrt.rn.f32", "fma.rn.f32", "cvt.rni.f32.f32", "cvt.rmi.f32.f32", "mul.rn.f32"} <= kinds[E.F32]
     assert {"div.rn.f64", "sqrt.rn.f64", "fma.rn.f64", "cvt.rni.f64.f64", "cvt.rmi.f64.f64", "mul.rn.f64"} <= kinds[E.F64]
-    assert not any(".ftz" in kind or ".approx" in kind or ".full" in kind for kind in kinds[E.F32] | kinds[E.F64])
+    near = {kind for kind in kinds[E.F32] | kinds[E.F64] if ".ftz" in kind or ".approx" in kind or ".full" in kind}
+    assert near == {"rcp.approx.ftz.f32"}  # every other result is rounded as it says
 
 
 def test_an_expression_of_no_operation_is_refused() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant, in_order, make
-from baracuda_kernels.formula.functions import FUNCTIONS
+from baracuda_kernels.formula.functions import FUNCTIONS, ROUGH
 from baracuda_kernels.formula.operations import convert, where
 
 __all__ = ["expanded", "gradients"]
@@ -49,14 +50,15 @@ def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr
     return [known.get(each, _zero(each)) for each in inputs]
 
 
-def expanded(results: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The same in operations alone."""
+def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
+    """The same in operations alone; `rough` where every result is rounded to a half."""
     done: dict[Expr, Expr] = {}
     for here in in_order(tuple(results)):
         args = tuple(done[arg] for arg in here.args)
         if here.operation in FUNCTIONS:
-            made = FUNCTIONS[here.operation].expansion(*args)
-            done[here] = expanded((made,))[0]  # it may use other functions
+            is_rough = rough and here.operation in ROUGH and here.element is ElementKind.F32
+            expansion = ROUGH[here.operation] if is_rough else FUNCTIONS[here.operation].expansion
+            done[here] = expanded((expansion(*args),), rough)[0]  # it may use other functions
         else:
             done[here] = here if args == here.args else make(here.operation, here.element, args)
     return tuple(done[result] for result in results)

@@ -10,7 +10,7 @@ from math import inf, nan
 
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, bitcast, eq, fma, is_nan, mul_high, sqrt, trunc, where
+from baracuda_kernels.formula.operations import absolute, bitcast, eq, fma, is_nan, mul_high, reciprocal, sqrt, trunc, where
 from baracuda_kernels.formula.pieces import (
     LN2,
     bits_of,
@@ -22,6 +22,7 @@ from baracuda_kernels.formula.pieces import (
     parts,
     polynomial,
     power_of_two,
+    ratio,
     sign_bit,
     to_bits,
     two_product,
@@ -43,6 +44,7 @@ _EXP = (
     (0.5, 0.16666666666666677, 0.04166666666666663, 0.008333333333321398, 0.0013888888888912046, 0.00019841269886769564,
      2.4801587260889283e-05, 2.7557243504193785e-06, 2.7557333248795015e-07, 2.5109302424773395e-08, 2.0895458084927254e-09),
 )  # fmt: skip
+_EXP_ROUGH = (0.500051749, 0.167540155, 0.0412755456)
 # F32: R(f) / f³, 1 + f from 2/3 to 4/3. F64: of z = s², s = f / (2 + f), R(f) = s (f²/2 + z times it), 1 + f from √½ to √2.
 _LOG = (
     (0.333332151, -0.249998018, 0.200104356, -0.166802555, 0.140055895, -0.121877946, 0.139851525, -0.128755823),
@@ -88,12 +90,32 @@ def exp(x: Expr) -> Expr:
     return _scaled(exp_series(r), k, n)
 
 
+def exp_roughly(x: Expr) -> tuple[Expr, Expr]:
+    """2^-k exp(x), and the bits of k."""
+    _, n, r = exp_reduced(x, 1)
+    return polynomial(r, (1.0, 1.0, *_EXP_ROUGH)), n
+
+
+@exp.roughly
+def _exp_roughly(x: Expr) -> Expr:
+    """In two factors of like size, so that neither overflows or is subnormal."""
+    p, n = exp_roughly(_between(x, -104.0, 89.0))
+    half = n >> 1
+    return p * power_of_two(half, x) * power_of_two(n - half, x)
+
+
 @function(lambda d, y, x: d * y)
 def exp_nonpositive(x: Expr) -> Expr:
     """exp(x) for x <= 0 or NaN, cheaper."""
     least = by_element(x, -104.0, -746.0)
     _, n, r = exp_reduced(where(x < least, least, x))
     return exp_series(r) * power_of_two(n + 64, x) * 2.0**-64
+
+
+@exp_nonpositive.roughly
+def _exp_nonpositive_roughly(x: Expr) -> Expr:
+    p, n = exp_roughly(where(x < -104.0, -104.0, x))
+    return p * power_of_two(n + 64, x) * 2.0**-64
 
 
 @function(lambda d, y, x: d * (y * LN2[0]))
@@ -207,7 +229,7 @@ def _log1p_of_fraction(e: Expr) -> Expr:
 
 def _sigmoid_slope(x: Expr) -> Expr:
     e = exp_nonpositive(-absolute(x))
-    return e / ((e + 1.0) * (e + 1.0))
+    return ratio(e, (e + 1.0) * (e + 1.0))
 
 
 @function(lambda d, y, x: d * _sigmoid_slope(x))
@@ -215,7 +237,13 @@ def sigmoid(x: Expr) -> Expr:
     """1 / (1 + exp(-x)): what is taken from 1, or from e far below zero, is small there, and so is its error."""
     e = exp_nonpositive(-absolute(x))
     most = where(x < 0, e, 1.0)
-    return fma(-most, e / (e + 1.0), most)
+    return fma(-most, ratio(e, e + 1.0), most)
+
+
+@sigmoid.roughly
+def _sigmoid_roughly(x: Expr) -> Expr:
+    e = exp_nonpositive(-absolute(x))
+    return where(x < 0, e, 1.0) * reciprocal(e + 1.0)
 
 
 @function(lambda d, y, x: d * sigmoid(x))

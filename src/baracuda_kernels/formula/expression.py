@@ -13,7 +13,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["Expr", "Program", "constant", "in_order", "input_of", "make", "parameter_of", "register"]
+__all__ = ["HALVES", "Expr", "Program", "constant", "in_order", "input_of", "make", "parameter_of", "register"]
 
 Number = float | int | bool
 HALVES = (ElementKind.F16, ElementKind.BF16)

@@ -11,7 +11,7 @@ from typing import Any
 
 from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
-__all__ = ["FUNCTIONS", "Function", "function"]
+__all__ = ["FUNCTIONS", "ROUGH", "Function", "function"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,14 @@ class Function:
             raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one element")
         return make(self.name, like.element, operands)
 
+    def roughly(self, expansion: Callable[..., Expr]) -> Callable[..., Expr]:
+        """Declares what it comes to in f32 where results are rounded to halves anyway: cheaper, and off by 2^-15 of the result at most."""
+        ROUGH[self.name] = expansion
+        return expansion
+
 
 FUNCTIONS: dict[str, Function] = {}
+ROUGH: dict[str, Callable[..., Expr]] = {}
 
 
 def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Function]:

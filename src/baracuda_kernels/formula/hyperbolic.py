@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from math import factorial
 
-from baracuda_kernels.formula.elementary import exp_nonpositive, exp_reduced, exp_series, hypot, log1p
+from baracuda_kernels.formula.elementary import exp_nonpositive, exp_reduced, exp_roughly, exp_series, hypot, log1p
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, fma, sqrt, where
-from baracuda_kernels.formula.pieces import LN2, by_element, choose, polynomial, power_of_two, sign_bit, with_sign
+from baracuda_kernels.formula.operations import absolute, fma, reciprocal, sqrt, where
+from baracuda_kernels.formula.pieces import LN2, by_element, choose, polynomial, power_of_two, ratio, sign_bit, with_sign
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
 
@@ -22,6 +22,7 @@ _TANH = (
     (-0.3333333333333235, 0.1333333333317374, -0.053968253878410394, 0.021869486027208854, -0.00886319516845458, 0.0035917247777793814,
      -0.001453240674741925, 0.0005792048438782702, -0.00021040866468534624, 5.1092129622828406e-05),
 )  # fmt: skip
+_TANH_ROUGH = (-0.333245143, 0.131523567, -0.0430996508)
 
 
 def _parts(a: Expr) -> tuple[Expr, Expr, Expr, Expr]:
@@ -54,7 +55,7 @@ def cosh(x: Expr) -> Expr:
 
 def _tanh_slope(x: Expr) -> Expr:
     e = exp_nonpositive(absolute(x) * -2.0)
-    return e * 4.0 / ((e + 1.0) * (e + 1.0))
+    return ratio(e * 4.0, (e + 1.0) * (e + 1.0))
 
 
 @function(lambda d, y, x: d * _tanh_slope(x))
@@ -66,7 +67,17 @@ def tanh(x: Expr) -> Expr:
     double = a * -2.0
     _, n, r = exp_reduced(where(double < -60.0, -60.0, double), 1)
     e = exp_series(r) * power_of_two(n + 1, x)
-    return with_sign(where(a < 0.55, near, 1.0 - e / fma(e, 0.5, 1.0)), sign_bit(x))
+    return with_sign(where(a < 0.55, near, 1.0 - ratio(e, fma(e, 0.5, 1.0))), sign_bit(x))
+
+
+@tanh.roughly
+def _tanh_roughly(x: Expr) -> Expr:
+    a = absolute(x)
+    z = a * a
+    near = fma(z * a, polynomial(z, _TANH_ROUGH), a)
+    p, n = exp_roughly(where(a > 30.0, 30.0, a) * -2.0)
+    e = p * power_of_two(n + 1, x)
+    return with_sign(where(a < 0.55, near, fma(-e, reciprocal(fma(e, 0.5, 1.0)), 1.0)), sign_bit(x))
 
 
 @function(lambda d, y, x: d / hypot(x, 1.0))

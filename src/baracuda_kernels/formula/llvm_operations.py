@@ -176,6 +176,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "neg": _arithmetic("neg"),
     "absolute": _absolute,
     "div": lambda e, here, a, b: e.builder.fdiv(a, b),
+    "reciprocal": lambda e, here, x: e.builder.fdiv(e.constant(1.0, here.element), x),
     "fma": _same_kind("fma"),
     "sqrt": _same_kind("sqrt"),
     "floor": _same_kind("floor"),

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Number, constant
-from baracuda_kernels.formula.operations import bitcast, fma, where
+from baracuda_kernels.formula.operations import bitcast, fma, reciprocal, where
 
 __all__ = [
     "HALF_PI", "LN2", "Format", "bits_of", "by_element", "choose", "fast_two_sum", "format_of", "nearest", "parts", "polynomial",
-    "power_of_two", "sign_bit", "to_bits", "two_product", "with_sign",
+    "power_of_two", "ratio", "sign_bit", "to_bits", "two_product", "with_sign",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -82,6 +82,15 @@ def two_product(a: Expr, b: Expr | Number) -> tuple[Expr, Expr]:
     """The product and what rounding took from it."""
     product = a * b
     return product, fma(a, b, -product)
+
+
+def ratio(a: Expr, b: Expr) -> Expr:
+    """a / b where `reciprocal` of b is good: in f32 cheaper than a division, and next to never another number."""
+    if b.element is ElementKind.F64:
+        return a / b
+    inverse = reciprocal(b)
+    near = a * inverse
+    return fma(fma(-near, b, a), inverse, near)
 
 
 def to_bits(x: Expr) -> Expr:

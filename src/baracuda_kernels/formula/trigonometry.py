@@ -11,7 +11,20 @@ from math import factorial, inf, pi
 from baracuda_kernels.formula.elementary import hypot
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, convert, eq, fma, mul_high, ne, rint, shr_logical, sqrt, where
+from baracuda_kernels.formula.operations import (
+    absolute,
+    convert,
+    eq,
+    fma,
+    is_nan,
+    mul_high,
+    ne,
+    reciprocal,
+    rint,
+    shr_logical,
+    sqrt,
+    where,
+)
 from baracuda_kernels.formula.pieces import (
     HALF_PI,
     by_element,
@@ -53,6 +66,7 @@ _ASIN = (
     (0.16666666666665378, 0.07500000000343379, 0.04464285682339964, 0.030381959331253417, 0.022371753565435366, 0.01735977010728711,
      0.013884610546521603, 0.012173190821743134, 0.006511262128390652, 0.019572739563953202, -0.016292191955872955, 0.0319576521267622),
 )  # fmt: skip
+_ATAN_ROUGH = (-0.333088995, 0.196183044, -0.122514856, 0.0587700631, -0.0139550209)  # the same, |t| <= 1
 _ATAN = (
     (-0.33333236, 0.199942946, -0.141758412, 0.10163974, -0.0513907783),
     (-0.33333333333332993, 0.19999999999905765, -0.14285714276599595, 0.11111110668183194, -0.0909089644338935, 0.07692076817913816,
@@ -257,3 +271,24 @@ def atan2(y: Expr, x: Expr) -> Expr:
     high, low = parts(HALF_PI, x, 2)
     angle = where(to_bits(x) < 0, high * 2 - (angle - low * 2), angle)
     return with_sign(angle, sign_bit(y))
+
+
+@atan2.roughly
+def _atan2_roughly(y: Expr, x: Expr) -> Expr:
+    """One polynomial up to 45 degrees, of a quotient of numbers that were brought to where a reciprocal is good."""
+    a, b = absolute(y), absolute(x)
+    most, least = where(a > b, a, b), where(a > b, b, a)
+    scale = where(most > 2.0**100, 2.0**-30, choose(most < 2.0**-100, 2.0**60, 1.0, x.element))
+    t = (least * scale) * reciprocal(where(eq(most, 0), 1.0, most * scale))
+    t = where(eq(most, inf), choose(eq(least, inf), 1.0, 0.0, x.element), t)
+    t = where(is_nan(x) | is_nan(y), x + y, t)
+    z = t * t
+    angle = fma(z * t, polynomial(z, _ATAN_ROUGH), t)
+    angle = where(a > b, HALF_PI[0] - angle, angle)
+    angle = where(to_bits(x) < 0, 2 * HALF_PI[0] - angle, angle)
+    return with_sign(angle, sign_bit(y))
+
+
+@atan.roughly
+def _atan_roughly(x: Expr) -> Expr:
+    return _atan2_roughly(x, constant(1.0, x.element))

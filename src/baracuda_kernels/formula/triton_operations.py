@@ -131,6 +131,13 @@ def _machine(instruction: str, arity: int, interpreted: str) -> str | Callable[[
     return interpreted if is_interpreted() else compiled
 
 
+def _reciprocal(here: Expr) -> str:
+    """One instruction, but in f64, where none is near enough."""
+    instruction = "rcp.rn.f64" if here.element is ElementKind.F64 else "rcp.approx.ftz.f32"
+    text = _machine(instruction, 1, "1.0 / {0}")
+    return text if isinstance(text, str) else text(here)
+
+
 def _shift(sign: str) -> Callable[[Expr], str]:
     """By less than all bits: LLVM may spoil more than one number by a longer one."""
     return lambda here: f"{{0}} {sign} ({{1}} & {8 * here.element.size - 1})"
@@ -154,6 +161,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "neg": lambda here: "{0} * -1.0" if here.element.is_float else "-{0}",  # of a float that is 0 - x, which loses the sign of zero
     "absolute": "tl.abs({0})",
     "div": _machine("div.rn.KIND", 2, "{0} / {1}"),
+    "reciprocal": _reciprocal,
     "fma": "interpreted_fma({0}, {1}, {2})" if is_interpreted() else "tl.fma({0}, {1}, {2})",
     "sqrt": _machine("sqrt.rn.KIND", 1, "tl.sqrt({0})"),
     "floor": _machine("cvt.rmi.KIND.KIND", 1, "tl.floor({0})"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded, gradients
-from baracuda_kernels.formula.expression import Expr, Program, input_of, parameter_of, register
+from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.ops.elementwise.rows import Row
 
@@ -38,7 +38,7 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind) -> Program:
         results = [row.formula_for(element)(*operands, *parameters)]
         inputs, outputs = (element,) * arity, (result_element,)
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
-    return Program(inputs, outputs, expanded(stored), len(parameters))
+    return Program(inputs, outputs, expanded(stored, all(target in HALVES for target in outputs)), len(parameters))
 
 
 def _gradients(row: Row, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]) -> list[Expr]:

@@ -30,8 +30,9 @@ class Parameter:
 class Row:
     """One op on elements.
 
-    `formula` takes an expression for each operand, then one for each parameter, and gives the result. Halves are computed in f32,
-    and so is f32, unless it would not keep to 4 units in the last place: then the op is `wide`, and f32 is computed in f64.
+    `formula` takes an expression for each operand, then one for each parameter, and gives the result. Halves are computed in f32, with
+    forms of functions that are near enough for them, and so is f32, unless it would not keep to 4 units in the last place: then the op
+    is `wide`, and f32 is computed in f64.
     """
 
     name: str  # the inventory's

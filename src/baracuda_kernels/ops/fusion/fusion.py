@@ -20,7 +20,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.formula.derive import expanded, gradients
-from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of, register
+from baracuda_kernels.formula.expression import HALVES, Expr, Program, in_order, input_of, register
 from baracuda_kernels.formula.operations import OPERATIONS, convert
 
 __all__ = [
@@ -156,7 +156,7 @@ def program_for(formula: Any, operands: int, element: ElementKind, wide: bool = 
     if not isinstance(result, Expr):
         raise TypeError(f"a fused function must give an expression of its operands, got {result!r}")
     target = element if result.element.is_float else result.element
-    return Program((element,) * operands, (target,), expanded([convert(result, register(target))]))
+    return Program((element,) * operands, (target,), expanded([convert(result, register(target))], target in HALVES))
 
 
 def backward_program_for(formula: Any, operands: int, element: ElementKind, wide: bool = False) -> Program:
@@ -165,7 +165,7 @@ def backward_program_for(formula: Any, operands: int, element: ElementKind, wide
     upstream, *inputs = (convert(input_of(place, element), computing) for place in range(operands + 1))
     found = gradients(formula(*inputs), inputs, upstream)
     stored = [convert(gradient, register(element)) for gradient in found]
-    return Program((element,) * (operands + 1), (element,) * operands, expanded(stored))
+    return Program((element,) * (operands + 1), (element,) * operands, expanded(stored, element in HALVES))
 
 
 # --- what it is tried and timed on ------------------------------------------------------------------------------------------------
