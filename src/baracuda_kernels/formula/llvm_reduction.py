@@ -203,13 +203,25 @@ class Writer(Loops):
     def combine(self, lanes: int, a: State, b: State) -> State:
         return self.apply(self.reduction.combine, lanes, [*a, *b])
 
-    def term(self, raw: Sequence[ir.Value], place: ir.Value, first: ir.Value | None) -> State:
-        """Of LANES elements of each input with these numbers."""
+    def append(self, state: State, raw: Sequence[ir.Value], place: ir.Value, first: ir.Value | None) -> State:
+        """LANES elements of each input with these numbers."""
         emitter, element = Emitter(self.builder, LANES), self.reduction.element
         value, *others = (emitter.loaded(each, element) for each in raw)
         return self.apply(
-            self.reduction.term, LANES, [value, place, value if first is None else emitter.loaded(first, element), *others]
+            self.reduction.append,
+            LANES,
+            [*state, value, place, value if first is None else emitter.loaded(first, element), *others],
         )
+
+    @property
+    def numbered(self) -> ir.Type:
+        """What elements are numbered in."""
+        return stored_type(self.reduction.place)
+
+    def place(self, value: ir.Value) -> ir.Value:
+        """The number of an element, in all lanes."""
+        narrow = value if self.numbered == I64 else self.builder.trunc(value, self.numbered)
+        return Emitter(self.builder, LANES).splat(narrow)
 
     def elements(self, address: ir.Value) -> ir.Value:
         """LANES elements as they are stored."""

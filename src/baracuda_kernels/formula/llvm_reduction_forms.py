@@ -39,7 +39,7 @@ class _Rows(Writer):
         self.lanes = self.states(LANES, 1)
 
     def look_at_first(self) -> None:
-        if self.reduction.term_uses(FIRST):
+        if self.reduction.uses(FIRST):
             source = self.at(self.inputs[0], self.sources[0], self.stored)
             self.builder.store(self.builder.load(source, typ=self.stored), self.first)
 
@@ -48,15 +48,15 @@ class _Rows(Writer):
         begin = builder.mul(block, number(BLOCK))
         length = self.smaller(number(BLOCK), builder.sub(self.word(Word.COUNT), begin))
         first = None
-        if self.reduction.term_uses(FIRST):
+        if self.reduction.uses(FIRST):
             first = Emitter(builder, LANES).splat(builder.load(self.first, typ=self.stored))
         rows = self.gathered(begin, length)
         self.store(self.start(LANES), self.lanes, number(0))
         whole = builder.and_(length, number(-LANES))
         with self.counting(number(0), whole, LANES) as at:
             elements = [self.elements(self.at(row, at, self.stored)) for row in rows]
-            term = self.term(elements, self.places(builder.add(begin, at)), first)
-            self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
+            state = self.append(self.load(self.lanes, number(0)), elements, self.places(builder.add(begin, at)), first)
+            self.store(state, self.lanes, number(0))
         with builder.if_then(builder.icmp_signed("<", whole, length)):
             left = [self.at(row, whole, self.stored) for row in rows]
             self.rest(left, builder.add(begin, whole), builder.sub(length, whole), first)
@@ -73,14 +73,17 @@ class _Rows(Writer):
             for address, room in zip(addresses, self.rooms, strict=True):
                 self.copy(address, number(1), count, room)
             addresses = self.rooms
-        term = self.term(list(map(self.elements, addresses)), self.places(begin), first)
-        inside = builder.icmp_signed("<", self.places(number(0)), emitter.splat(count))
-        term = [builder.select(inside, value, none) for value, none in zip(term, self.start(LANES), strict=True)]
-        self.store(self.combine(LANES, self.load(self.lanes, number(0)), term), self.lanes, number(0))
+        before = self.load(self.lanes, number(0))
+        after = self.append(before, list(map(self.elements, addresses)), self.places(begin), first)
+        kind = self.numbered
+        inside = builder.icmp_signed(
+            "<", self.places(number(0)), emitter.splat(builder.trunc(count, kind) if kind != I64 else count)
+        )
+        self.store([builder.select(inside, *each) for each in zip(after, before, strict=True)], self.lanes, number(0))
 
     def places(self, first: ir.Value) -> ir.Value:
-        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
-        return self.builder.add(Emitter(self.builder, LANES).splat(first), lanes)
+        lanes = ir.Constant(ir.VectorType(self.numbered, LANES), list(range(LANES)))
+        return self.builder.add(self.place(first), lanes)
 
     def part(self, value: ir.Value, first: int, count: int) -> ir.Value:
         chosen = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
@@ -136,7 +139,7 @@ class _Columns(Writer):
         return self.smaller(number(LANES), self.builder.sub(self.columns, self.builder.mul(chunk, number(LANES))))
 
     def look_at_first(self) -> None:
-        if self.reduction.term_uses(FIRST):
+        if self.reduction.uses(FIRST):
             with self.counting(number(0), self.count) as chunk:
                 self.builder.store(self.gathered(0, self.sources[0], chunk), self.at(self.first, chunk, self.vector))
 
@@ -177,9 +180,8 @@ class _Columns(Writer):
     def take(self, raw: list[ir.Value], row: ir.Value, chunk: ir.Value) -> None:
         builder = self.builder
         lane = builder.add(builder.mul(chunk, number(LANES)), builder.and_(row, number(LANES - 1)))
-        first = self.elements(self.at(self.first, chunk, self.vector)) if self.reduction.term_uses(FIRST) else None
-        term = self.term(raw, Emitter(builder, LANES).splat(row), first)
-        self.store(self.combine(LANES, self.load(self.lanes, lane), term), self.lanes, lane)
+        first = self.elements(self.at(self.first, chunk, self.vector)) if self.reduction.uses(FIRST) else None
+        self.store(self.append(self.load(self.lanes, lane), raw, self.place(row), first), self.lanes, lane)
 
     def ask_ahead(self, operand: int, address: ir.Value) -> None:
         if self.reduced != 1:

@@ -1,4 +1,4 @@
-"""A reduction as data: what an element contributes, how two contributions become one, and what is made of the last one."""
+"""A reduction as data: what an element adds to a contribution, how two contributions become one, and what is made of the last one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from baracuda_kernels.formula.expression import Program, in_order
 
 __all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "Reduction"]
 
-# What a term is made of: the element, its number, the first element of the sum, and the element of a second operand.
+# What is appended to a contribution: the element, its number, the first element of the sum, and the element of a second operand.
 ELEMENT, PLACE, FIRST, OTHER = range(4)
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Programs for `start`, a contribution that changes none; the `term` of an element; `combine`, of two contributions; and `finish`.
+    """Programs for `start`, a contribution that changes none; `append`, of one and an element after it; `combine`, of two; and `finish`.
 
     Of their parameters the first is how many elements there are. A contribution is one number or a few, never halves or truths; so is what
     comes out. There are one or two operands, of the same elements.
     """
 
     start: Program
-    term: Program
+    append: Program
     combine: Program
     finish: Program
 
@@ -32,21 +32,28 @@ class Reduction:
 
     @property
     def element(self) -> ElementKind:
-        return self.term.inputs[ELEMENT]
+        return self.append.inputs[len(self.state) + ELEMENT]
+
+    @property
+    def place(self) -> ElementKind:
+        """What elements are numbered in."""
+        return self.append.inputs[len(self.state) + PLACE]
 
     @property
     def operands(self) -> int:
-        return 2 if len(self.term.inputs) > OTHER else 1
+        return 2 if len(self.append.inputs) > len(self.state) + OTHER else 1
 
     @property
     def results(self) -> tuple[ElementKind, ...]:
         return self.finish.outputs
 
-    def term_uses(self, place: int) -> bool:
-        return any(each.operation == "input" and each.value == place for each in in_order(self.term.results))
+    def uses(self, what: int) -> bool:
+        """Of what is appended."""
+        place = len(self.state) + what
+        return any(each.operation == "input" and each.value == place for each in in_order(self.append.results))
 
     def text(self) -> str:
-        return "\n\n".join(program.text() for program in (self.start, self.term, self.combine, self.finish))
+        return "\n\n".join(program.text() for program in (self.start, self.append, self.combine, self.finish))
 
     @classmethod
     def read(cls, text: str) -> Reduction:

@@ -36,11 +36,9 @@ class Formulas(NamedTuple):
     """The functions of a reduction, and which of their inputs they take."""
 
     start: Any
-    term: Any
-    combine: Any
+    append: Any
     finish: Any
-    term_inputs: tuple[int, ...]
-    combine_inputs: tuple[int, ...]
+    append_inputs: tuple[int, ...]
     finish_inputs: tuple[int, ...]
     pair: Any  # combines two contributions
     tile: Any  # reduces a tile along its second axis
@@ -52,8 +50,8 @@ class Formulas(NamedTuple):
 @triton.jit
 def reduce_tiles(
     inputs, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
-    START: tl.constexpr, TERM: tl.constexpr, COMBINE: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
-    TILE: tl.constexpr, TERM_INPUTS: tl.constexpr, COMBINE_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
+    START: tl.constexpr, APPEND: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
+    TILE: tl.constexpr, APPEND_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE`: results lie side by side; `ALONG`: the elements of one do."""
@@ -65,19 +63,21 @@ def reduce_tiles(
     for i in tl.static_range(len(inputs)):
         sources += (inputs[i] + (result if BESIDE else offset(result, extents, input_steps[i]))[:, None],)  # type: ignore[assignment]
     first = tl.load(sources[0], mask=is_there[:, None] & (count > 0))  # type: ignore[misc]
-    start = _spread(START((), numbers), KEPT, REDUCED)
-    state = start
+    state = _spread(START((), numbers), KEPT, REDUCED)
     begin = part.to(tl.int64) * segment
-    for at in range(begin, tl.minimum(begin + segment, count), REDUCED):
-        place = at + tl.arange(0, REDUCED)[None, :]
-        inside = is_there[:, None] & (place < count)
-        values = ()
-        for i in tl.static_range(len(inputs)):
-            source = sources[i] + (place if ALONG else offset(place, reduced_extents, reduced_steps[i]))
-            values += (tl.load(source, mask=inside),)  # type: ignore[assignment]
-        given = (values[0], tl.broadcast_to(place, (KEPT, REDUCED)).to(tl.int64), first, values[len(inputs) - 1])  # type: ignore[misc]
-        term = _there(inside, _spread(TERM(_chosen(given, TERM_INPUTS), numbers), KEPT, REDUCED), start)
-        state = COMBINE(_chosen(state + term, COMBINE_INPUTS), numbers)
+    end = tl.minimum(begin + segment, count)
+    rest = end - (end - begin) % REDUCED  # where elements of a tile have to be tested one by one
+    for at in range(begin, rest, REDUCED):
+        state = _appended(
+            state, sources, first, at, is_there[:, None], reduced_extents, reduced_steps, numbers,
+            APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
+        )  # fmt: skip
+    if rest < end:
+        inside = is_there[:, None] & (rest + tl.arange(0, REDUCED)[None, :] < end)
+        last = _appended(
+            state, sources, first, rest, inside, reduced_extents, reduced_steps, numbers, APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
+        )  # fmt: skip
+        state = _there(inside, last, state)
     whole = _reduced(state, TILE, PAIR, IN_PAIRS)
     if IS_PART:
         slot = result.to(tl.int64) * segments + part
@@ -107,6 +107,21 @@ def merge_segments(
 
 
 @triton.jit
+def _appended(
+    state, sources, first, at, inside, reduced_extents, reduced_steps, numbers,
+    APPEND: tl.constexpr, INPUTS: tl.constexpr, ALONG: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr,
+):  # fmt: skip
+    """With a tile of elements from `at` on; what is not `inside` is anything."""
+    place = at + tl.arange(0, REDUCED)[None, :]
+    values = ()
+    for i in tl.static_range(len(sources)):
+        source = sources[i] + (place if ALONG else offset(place, reduced_extents, reduced_steps[i]))
+        values += (tl.load(source, mask=inside),)  # type: ignore[assignment]
+    given = state + (values[0], place, first, values[len(sources) - 1])  # type: ignore[misc] # noqa: RUF005
+    return _spread(APPEND(_chosen(given, INPUTS), numbers), KEPT, REDUCED)
+
+
+@triton.jit
 def _finish(values, targets, result, extents, result_steps, is_there):
     for i in tl.static_range(len(targets)):
         value = values[i].to(targets[i].dtype.element_ty)
@@ -123,11 +138,10 @@ def _spread(values, KEPT: tl.constexpr, REDUCED: tl.constexpr):
 
 
 @triton.jit
-def _there(inside, state, start):
-    """What is outside changes nothing."""
+def _there(inside, state, outside):
     there = ()
     for i in tl.static_range(len(state)):
-        there += (tl.where(inside, state[i], start[i]),)  # type: ignore[assignment]
+        there += (tl.where(inside, state[i], outside[i]),)  # type: ignore[assignment]
     return there
 
 
@@ -164,10 +178,9 @@ def _reduced(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constex
 
 @functools.cache
 def _formulas(reduction: Reduction) -> Formulas:
-    start, term, combine, finish = map(formula, (reduction.start, reduction.term, reduction.combine, reduction.finish))
-    term_inputs, combine_inputs, finish_inputs = map(inputs_of, (reduction.term, reduction.combine, reduction.finish))
-    pair, tile = _pair(reduction)
-    return Formulas(start, term, combine, finish, term_inputs, combine_inputs, finish_inputs, pair, tile)
+    start, append, finish = map(formula, (reduction.start, reduction.append, reduction.finish))
+    append_inputs, finish_inputs = map(inputs_of, (reduction.append, reduction.finish))
+    return Formulas(start, append, finish, append_inputs, finish_inputs, *_pair(reduction))
 
 
 def _pair(reduction: Reduction) -> tuple[Any, Any]:
@@ -265,7 +278,7 @@ def calls(
             input_steps, result_steps, reduced_extents, tuple(reduced_steps), numbers,
         ),
         common | {
-            "TERM": made.term, "COMBINE": made.combine, "TERM_INPUTS": made.term_inputs, "COMBINE_INPUTS": made.combine_inputs,
+            "APPEND": made.append, "APPEND_INPUTS": made.append_inputs,
             "BESIDE": is_beside, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced,
             "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
         },

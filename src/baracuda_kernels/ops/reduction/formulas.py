@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp
+from baracuda_kernels.formula.elementary import exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
 
@@ -30,9 +30,11 @@ __all__ = [
     "larger",
     "lowest",
     "multiplied",
+    "next_best",
     "number_of_best",
     "number_of_best_present",
     "one",
+    "place_of",
     "prod_gradient",
     "shared",
     "sign",
@@ -85,6 +87,23 @@ def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
         return where(takes, b, a), where(takes, number, at)
 
     return combine
+
+
+def next_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
+    """The same of an element that comes after all others, so that it has to be better; none is after a NaN."""
+
+    def append(a: Expr, at: Expr, x: Expr, place: Expr, first: Expr) -> State:
+        takes = best(x, a)
+        if x.element.is_float:
+            takes = ~(eq(x, a) | best(a, x)) & eq(a, a)
+        return where(takes, x, a), where(takes, place, at)
+
+    return append
+
+
+def place_of(place: Expr) -> Expr:
+    """Where nothing was better than the start, all are the same, and the first one is it."""
+    return where(eq(place, int(highest(place.element))), 0, place)
 
 
 def number_of_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
@@ -174,7 +193,7 @@ def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -
 def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:
     """Sums of exp(x - top): those below the higher top are scaled to it."""
     is_higher = _or_nan(other > top, other)
-    scale = exp(where(eq(top, other), 0, -absolute(top - other)))
+    scale = exp_nonpositive(where(eq(top, other), 0, -absolute(top - other)))
     return where(is_higher, other, top), where(is_higher, total * scale + more, total + more * scale)
 
 

@@ -55,7 +55,7 @@ def _place(name: str, says: str, best: Callable[[Expr, Expr], Expr]) -> ReduceRo
     return ReduceRow(
         name, says,
         lambda x, place, first: (x, place), number_of_best_present(best), lambda element: (math.nan, highest(I64)),
-        lambda value, place, count: where(is_nan(value), constant(-1, I64), place), result=always(I64), needs_elements=True,
+        lambda value, place, count: where(is_nan(value), constant(-1, place.element), place), result=always(I64), needs_elements=True,
     )  # fmt: skip
 
 

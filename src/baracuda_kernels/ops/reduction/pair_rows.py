@@ -16,7 +16,9 @@ from baracuda_kernels.ops.reduction.formulas import (
     is_less,
     is_more,
     lowest,
+    next_best,
     number_of_best,
+    place_of,
     shared,
     variance,
 )
@@ -53,8 +55,8 @@ def _aminmax_gradient(
 
 def _with_indices(name: str, says: str, best: Callable[[Expr, Expr], Expr], start: Start) -> ReduceRow:
     return ReduceRow(
-        name, says, lambda x, place, first: (x, place), number_of_best(best), start, lambda value, place, count: (value, place),
-        NUMBERS, second=always(I64), needs_elements=True, is_choice=True,
+        name, says, lambda x, place, first: (x, place), number_of_best(best), start, lambda value, place, count: (value, place_of(place)),
+        NUMBERS, second=always(I64), needs_elements=True, append=next_best(best), is_choice=True,
     )  # fmt: skip
 
 

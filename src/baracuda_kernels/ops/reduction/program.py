@@ -10,7 +10,8 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
-from baracuda_kernels.formula.reduction import ELEMENT, FIRST, PLACE, Reduction
+from baracuda_kernels.formula.reduction import Reduction
+from baracuda_kernels.ops.reduction.formulas import highest
 from baracuda_kernels.ops.reduction.helper_rows import HELPERS
 from baracuda_kernels.ops.reduction.row import ReduceRow
 from baracuda_kernels.ops.reduction.rows import TABLE
@@ -19,11 +20,12 @@ from baracuda_kernels.ops.reduction.tables import EVERY
 __all__ = ["COUNTED", "choice_program", "gradient_program", "helpers_of", "reduction_of", "sum_of"]
 
 COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
-F64, I64 = ElementKind.F64, ElementKind.I64
+F64, I32, I64 = ElementKind.F64, ElementKind.I32, ElementKind.I64
+FEW = (1 << 31) - (1 << 17)  # elements up to which their numbers, a tile more included, are i32
 
 
 def reduction_of(problem: Any) -> Reduction:
-    return _reduction(problem.kind.value, problem.numbers, problem.element)
+    return _reduction(problem.kind.value, problem.numbers, problem.element, I32 if problem.count < FEW else I64)
 
 
 def sum_of(element: ElementKind) -> Reduction:
@@ -37,9 +39,9 @@ def helpers_of(problem: Any) -> tuple[Reduction, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _reduction(kind: str, numbers: Numbers, element: ElementKind) -> Reduction:
+def _reduction(kind: str, numbers: Numbers, element: ElementKind, counting: ElementKind) -> Reduction:
     row = _row(kind, numbers)
-    return _made(row, element, row.results(element))
+    return _made(row, element, row.results(element), counting)
 
 
 def _row(kind: str, numbers: Numbers) -> ReduceRow:
@@ -59,21 +61,29 @@ def _tuple(found: Any) -> tuple[Expr, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]) -> Reduction:
+def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...], counting: ElementKind = I64) -> Reduction:
+    """Whose elements are numbered in `counting`."""
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
     given = 1 + len(parameters)
-    x, first = (convert(input_of(place, element), computing) for place in (ELEMENT, FIRST))
-    terms = _tuple(row.term(x, input_of(PLACE, I64), first, *parameters))
-    state = tuple(term.element for term in terms)
-    starts = [constant(number, kind) for number, kind in zip(row.start(computing), state, strict=True)]
+    of_element = (element, counting, element)
+
+    def appended(states: int) -> list[Expr]:
+        """The element, its number and the first one, behind so many numbers."""
+        x, place, first = (input_of(states + place, kind) for place, kind in enumerate(of_element))
+        return [convert(x, computing), place, convert(first, computing), *parameters]
+
+    state = tuple(term.element for term in _tuple(row.term(*appended(0))))
+    starts = [constant(min(number, highest(kind)), kind) for number, kind in zip(row.start(computing), state, strict=True)]
     both = [input_of(place, kind) for place, kind in enumerate(state * 2)]
+    before, new = both[: len(state)], appended(len(state))
+    append = row.combine(*before, *_tuple(row.term(*new))) if row.append is None else row.append(*before, *new)
     combined = _tuple(row.combine(*both))
     finished = _tuple(row.finish(*both[: len(state)], count, *parameters))
     finished = tuple(convert(each, register(kind)) for each, kind in zip(finished, results, strict=True))
     return Reduction(
         Program((), state, tuple(starts), given),
-        Program((element, I64, element), state, expanded(terms), given),
+        Program((*state, *of_element), state, expanded(_tuple(append)), given),
         Program(state * 2, state, expanded(combined), given),
         Program(state, results, expanded(finished), given),
     )

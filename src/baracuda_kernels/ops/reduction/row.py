@@ -71,6 +71,9 @@ class ReduceRow:
     chosen: Callable[..., ReduceRow] | None = None  # the row for these parameters, where they decide about the formula
     gradient: Callable[..., Any] | None = None  # of the result's gradient, element, result, helpers, count and parameters
     helpers: tuple[str, ...] = ()  # reductions of the input that the gradient needs
+    append: Callable[..., Any] | None = (
+        None  # of a contribution and what a term takes, where that is simpler than to combine with a term
+    )
     is_choice: bool = False  # whether it is one of the elements, and the second result its number
 
     def results(self, element: ElementKind) -> tuple[ElementKind, ...]:

@@ -25,8 +25,10 @@ from baracuda_kernels.ops.reduction.formulas import (
     larger,
     lowest,
     multiplied,
+    next_best,
     number_of_best,
     one,
+    place_of,
     prod_gradient,
     shared,
     smaller,
@@ -89,12 +91,12 @@ _ROWS = (
     ReduceRow(
         "argmax", "The number of the largest element, the first of several; that of the first NaN if there is one.",
         lambda x, place, first: (x, place), number_of_best(is_more), lambda element: (lowest(element), highest(I64)),
-        lambda value, place, count: place, NUMBERS, result=always(I64), needs_elements=True,
+        lambda value, place, count: place_of(place), NUMBERS, result=always(I64), needs_elements=True, append=next_best(is_more),
     ),
     ReduceRow(
         "argmin", "The number of the smallest element, the first of several; that of the first NaN if there is one.",
         lambda x, place, first: (x, place), number_of_best(is_less), lambda element: (highest(element), highest(I64)),
-        lambda value, place, count: place, NUMBERS, result=always(I64), needs_elements=True,
+        lambda value, place, count: place_of(place), NUMBERS, result=always(I64), needs_elements=True, append=next_best(is_less),
     ),
     ReduceRow(
         "any", "Whether an element is not zero.",
