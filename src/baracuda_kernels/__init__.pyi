@@ -121,6 +121,13 @@ from baracuda_kernels.ops.reduction import ReduceChoiceBackwardArgs as ReduceCho
 from baracuda_kernels.ops.reduction import ReduceChoiceBackwardDescriptor as ReduceChoiceBackwardDescriptor
 from baracuda_kernels.ops.reduction import ReduceChoiceBackwardPlan as ReduceChoiceBackwardPlan
 from baracuda_kernels.ops.reduction import ReduceDescriptor as ReduceDescriptor
+from baracuda_kernels.ops.reduction import ReduceJointArgs as ReduceJointArgs
+from baracuda_kernels.ops.reduction import ReduceJointBackwardArgs as ReduceJointBackwardArgs
+from baracuda_kernels.ops.reduction import ReduceJointBackwardDescriptor as ReduceJointBackwardDescriptor
+from baracuda_kernels.ops.reduction import ReduceJointBackwardPlan as ReduceJointBackwardPlan
+from baracuda_kernels.ops.reduction import ReduceJointDescriptor as ReduceJointDescriptor
+from baracuda_kernels.ops.reduction import ReduceJointKind as ReduceJointKind
+from baracuda_kernels.ops.reduction import ReduceJointPlan as ReduceJointPlan
 from baracuda_kernels.ops.reduction import ReduceKind as ReduceKind
 from baracuda_kernels.ops.reduction import ReducePairArgs as ReducePairArgs
 from baracuda_kernels.ops.reduction import ReducePairBackwardArgs as ReducePairBackwardArgs

@@ -129,7 +129,7 @@ class ReduceCases(Cases[Any]):
         alone = replace(descriptor, shape=(descriptor.count,), axes_mask=1, keepdim=False)
 
         def take(name: str, values: Any, place: int) -> Any:
-            if name in ("input", "d_input"):
+            if name in ("input", "d_input", "other", "d_other"):
                 return values.transpose(*kept, *axes).reshape(-1, descriptor.count)[place]
             return values.reshape(-1)[place].reshape(())
 

@@ -10,6 +10,7 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.ops.reduction.joint_rows import JOINT
 from baracuda_kernels.ops.reduction.pair_rows import PAIRS
 from baracuda_kernels.ops.reduction.row import ReduceRow
 from baracuda_kernels.ops.reduction.rows import TABLE
@@ -19,6 +20,9 @@ __all__ = [
     "ReduceBackwardDescriptor",
     "ReduceChoiceBackwardDescriptor",
     "ReduceDescriptor",
+    "ReduceJointBackwardDescriptor",
+    "ReduceJointDescriptor",
+    "ReduceJointKind",
     "ReduceKind",
     "ReducePairBackwardDescriptor",
     "ReducePairDescriptor",
@@ -30,6 +34,7 @@ __all__ = [
 
 ReduceKind = Enum("ReduceKind", {name.upper(): name for name in TABLE}, module=__name__)  # type: ignore[misc]
 ReducePairKind = Enum("ReducePairKind", {name.upper(): name for name in PAIRS}, module=__name__)  # type: ignore[misc]
+ReduceJointKind = Enum("ReduceJointKind", {name.upper(): name for name in JOINT}, module=__name__)  # type: ignore[misc]
 
 
 def mask_of(axes: Iterable[int]) -> int:
@@ -128,6 +133,18 @@ class ReducePairBackwardDescriptor(ReducePairDescriptor):
 @dataclass(frozen=True)
 class ReduceChoiceBackwardDescriptor(ReducePairDescriptor):
     """The gradient of a reduction that chooses one of the elements: it belongs to that one."""
+
+
+@dataclass(frozen=True)
+class ReduceJointDescriptor(ReduceDescriptor):
+    """A reduction of two tensors of `shape`."""
+
+    kind: ReduceJointKind  # type: ignore[valid-type,assignment]
+
+
+@dataclass(frozen=True)
+class ReduceJointBackwardDescriptor(ReduceJointDescriptor):
+    """The gradient of a reduction of two tensors, from that of its result."""
 
 
 @dataclass(frozen=True)

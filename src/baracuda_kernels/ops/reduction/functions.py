@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
+from baracuda_kernels.core.errors import InvalidProblem, Unsupported
 from baracuda_kernels.core.function import Function, function
-from baracuda_kernels.core.view import Axes, View
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.view import Axes, View, broadcast_shape
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
     ReduceDescriptor,
+    ReduceJointBackwardDescriptor,
+    ReduceJointDescriptor,
+    ReduceJointKind,
     ReduceKind,
     ReducePairKind,
     ReduceToDescriptor,
     mask_of,
 )
+from baracuda_kernels.ops.reduction.joint import ReduceJointBackwardPlan, ReduceJointPlan
 from baracuda_kernels.ops.reduction.pairs import ReduceChoiceBackwardPlan, ReducePairBackwardPlan, ReducePairPlan
 from baracuda_kernels.ops.reduction.reduction import ReduceBackwardPlan, ReducePlan, ReduceToPlan
 from baracuda_kernels.ops.reduction.tables import EVERY
@@ -30,8 +37,11 @@ def _mask(input: View, dim: Axes | None) -> int:
     return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
 
 
-def _declare(kind: Any, plan: Any, name: str, leading: tuple[str, ...], says: str, gradient: str | None = None) -> Function:
+def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = None) -> Function:
     row = EVERY[kind.value]
+    own = {f"{d}{operand}": f"{d}{ours}" for operand, ours in zip(("result", "second"), row.names, strict=True) for d in ("", "d_")}
+    names = {own.get(operand.name, operand.name): operand.name for operand in plan.args_type.OPERANDS}
+    leading = [own.get(operand.name, operand.name) for operand in plan.args_type.OPERANDS if not operand.writes]
 
     def describe(**given: Any) -> Any:
         input, numbers = given["input"], tuple(given[parameter.name] for parameter in row.parameters)
@@ -48,7 +58,7 @@ def _declare(kind: Any, plan: Any, name: str, leading: tuple[str, ...], says: st
     describe.__signature__ = inspect.Signature([*arrays, along, *numbers, keepdim])  # type: ignore[attr-defined]
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
-    return Function(describe, plan, gradient)
+    return Function(describe, plan, gradient, names)
 
 
 def _declare_all() -> None:
@@ -56,11 +66,10 @@ def _declare_all() -> None:
         row = EVERY[kind.value]
         plan, backward = _plans(kind)
         gradient = None if backward is None else f"{row.name}_backward"
-        globals()[row.name] = _declare(kind, plan, row.name, ("input",), row.says, gradient)
-        if backward is not None and gradient is not None:
-            leading = tuple(operand.name for operand in backward.args_type.OPERANDS if not operand.writes)
-            says = f"The gradient of {row.name}, from {'those of its results' if 'd_second' in leading else 'that of its result'}."
-            globals()[gradient] = _declare(kind, backward, gradient, leading, says)
+        globals()[row.name] = _declare(kind, plan, row.name, row.says, gradient)
+        if gradient is not None:
+            says = f"The gradient of {row.name}, from {'those of its results' if backward is ReducePairBackwardPlan else 'that of its result'}."
+            globals()[gradient] = _declare(kind, backward, gradient, says)
 
 
 def _plans(kind: Any) -> tuple[Any, Any]:
@@ -91,6 +100,113 @@ def norm_backward(
 ) -> ReduceBackwardDescriptor:
     """The gradient of norm, from that of its result."""
     return _norm(ReduceBackwardPlan, input, p, dim, keepdim)  # type: ignore[no-any-return]
+
+
+@function(ReducePlan, gradient="matrix_norm_backward")
+def matrix_norm(input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> ReduceDescriptor:
+    """The root of the sum of squares of a matrix, its Frobenius norm."""
+    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+
+
+@function(ReduceBackwardPlan)
+def matrix_norm_backward(
+    d_result: View, input: View, result: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False
+) -> ReduceBackwardDescriptor:
+    """The gradient of matrix_norm, from that of its result."""
+    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+
+
+def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
+    """The input, if it has such a norm along these two axes."""
+    if ord != "fro":
+        wanted = "fro: other norms of a matrix are of its singular values, or of sums of its rows or columns"
+        raise Unsupported(input.function, [Reason(ReasonCode.LIMIT, "ord", repr(ord), wanted)])
+    if len(input.axes(dim, "dim")) != 2:
+        raise InvalidProblem(input.function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dim", repr(dim), "two axes")])
+    return input
+
+
+# --- two operands --------------------------------------------------------------------------------------------------------------
+
+
+def _joint(
+    kind: str, input: View, other: View, dim: Axes | None = None, keepdim: bool = False, numbers: tuple[float, ...] = ()
+) -> Any:
+    """The fields of a reduction of two operands, of the shape that both broadcast to."""
+    shape = broadcast_shape(input.function, {input.name: input, other.name: other})
+    both = View(input.function, "dim", SimpleNamespace(shape=shape, element=input.element))  # type: ignore[arg-type]
+    return ReduceJointKind(kind), shape, _mask(both, dim), input.element, keepdim, tuple(map(float, numbers))
+
+
+@function(ReduceJointPlan, gradient="dist_backward")
+def dist(input: View, other: View, p: float = 2.0) -> ReduceJointDescriptor:
+    """The norm of power p of the difference."""
+    return ReduceJointDescriptor(*_joint("dist", input, other, numbers=(p,)))
+
+
+@function(ReduceJointBackwardPlan)
+def dist_backward(d_result: View, input: View, other: View, result: View, p: float = 2.0) -> ReduceJointBackwardDescriptor:
+    """The gradient of dist, from that of its result."""
+    return ReduceJointBackwardDescriptor(*_joint("dist", input, other, numbers=(p,)))
+
+
+VECTORS = {"x1": "input", "x2": "other"}  # as PyTorch calls them
+SLOPES = VECTORS | {"d_x1": "d_input", "d_x2": "d_other"}
+WEIGHTED = {"weights": "other"}
+
+
+@function(ReduceJointPlan, gradient="pairwise_distance_backward", names=VECTORS)
+def pairwise_distance(x1: View, x2: View, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> ReduceJointDescriptor:
+    """The norm of power p of the difference along the last axis, with eps added to every element."""
+    return ReduceJointDescriptor(*_joint("pairwise_distance", x1, x2, -1, keepdim, (p, eps)))
+
+
+@function(ReduceJointBackwardPlan, names=SLOPES)
+def pairwise_distance_backward(
+    d_result: View, x1: View, x2: View, result: View, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> ReduceJointBackwardDescriptor:
+    """The gradient of pairwise_distance, from that of its result."""
+    return ReduceJointBackwardDescriptor(*_joint("pairwise_distance", x1, x2, -1, keepdim, (p, eps)))
+
+
+@function(ReduceJointPlan, gradient="cosine_similarity_backward", names=VECTORS)
+def cosine_similarity(x1: View, x2: View, dim: int = 1, eps: float = 1e-8) -> ReduceJointDescriptor:
+    """The cosine of the angle between two vectors along an axis; norms count as no less than eps."""
+    return ReduceJointDescriptor(*_joint("cosine_similarity", x1, x2, dim, numbers=(eps,)))
+
+
+@function(ReduceJointBackwardPlan, names=SLOPES)
+def cosine_similarity_backward(
+    d_result: View, x1: View, x2: View, result: View, dim: int = 1, eps: float = 1e-8
+) -> ReduceJointBackwardDescriptor:
+    """The gradient of cosine_similarity, from that of its result."""
+    return ReduceJointBackwardDescriptor(*_joint("cosine_similarity", x1, x2, dim, numbers=(eps,)))
+
+
+@function(ReduceJointPlan, gradient="average_backward", names=WEIGHTED)
+def average(input: View, weights: View, dim: Axes | None = None, keepdim: bool = False) -> ReduceJointDescriptor:
+    """The mean of elements, each with a weight."""
+    return ReduceJointDescriptor(*_joint("average", input, weights, dim, keepdim))
+
+
+@function(ReduceJointBackwardPlan, names=WEIGHTED | {"d_weights": "d_other"})
+def average_backward(
+    d_result: View, input: View, weights: View, result: View, dim: Axes | None = None, keepdim: bool = False
+) -> ReduceJointBackwardDescriptor:
+    """The gradient of average, from that of its result."""
+    return ReduceJointBackwardDescriptor(*_joint("average", input, weights, dim, keepdim))
+
+
+@function(ReduceJointPlan)
+def allclose(input: View, other: View, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> ReduceJointDescriptor:
+    """Whether every element is no further from the other's than atol + rtol |other|."""
+    return ReduceJointDescriptor(*_joint("allclose", input, other, numbers=(rtol, atol, equal_nan)))
+
+
+@function(ReduceJointPlan)
+def equal(input: View, other: View) -> ReduceJointDescriptor:
+    """Whether every element is the other's; NaN never is."""
+    return ReduceJointDescriptor(*_joint("equal", input, other))
 
 
 @function(ReduceToPlan)

@@ -29,17 +29,22 @@ from baracuda_kernels.ops.reduction.formulas import (
 )
 from baracuda_kernels.ops.reduction.row import F64, ReduceRow, Start, always, wide
 
-__all__ = ["HELPERS"]
+__all__ = ["HELPERS", "helper"]
 
 
-def _helper(
-    name: str, term: Callable[..., Any], combine: Callable[..., Any], start: Start, finish: Callable[..., Expr]
+def helper(
+    name: str,
+    term: Callable[..., Any],
+    combine: Callable[..., Any],
+    start: Start,
+    finish: Callable[..., Expr],
+    operands: int = 1,
 ) -> ReduceRow:
-    return ReduceRow(name, "", term, combine, start, finish, computed=wide, result=always(F64))
+    return ReduceRow(name, "", term, combine, start, finish, computed=wide, result=always(F64), operands=operands)
 
 
 def _tied(name: str, value: Callable[[Expr], Expr], best: Callable[[Expr, Expr], Expr]) -> ReduceRow:
-    return _helper(
+    return helper(
         name,
         lambda x, place, first: (value(x), constant(1, x.element)),
         best_and_times(best),
@@ -51,17 +56,17 @@ def _tied(name: str, value: Callable[[Expr], Expr], best: Callable[[Expr, Expr],
 HELPERS = {
     row.name: row
     for row in (
-        _helper("middle", itself, added, zero, divided_by_count),
-        _helper(
+        helper("middle", itself, added, zero, divided_by_count),
+        helper(
             "middle_of_present", lambda x, place, first: (without_nan(x), convert(eq(x, x), x.element)), added_pairs, two_zeros,
             lambda total, present, count: total / present,
         ),
-        _helper("present", lambda x, place, first: convert(eq(x, x), x.element), added, zero, as_it_is),
-        _helper("zeros", lambda x, place, first: convert(eq(x, 0), x.element), added, zero, as_it_is),
-        _helper("product_of_others", lambda x, place, first: where(eq(x, 0), 1, x), multiplied, one, as_it_is),
-        _helper("product_of_present_others", lambda x, place, first: where(eq(x, 0) | is_nan(x), 1, x), multiplied, one, as_it_is),
-        _helper("most", itself, larger, lambda element: (lowest(element),), as_it_is),
-        _helper("least", itself, smaller, lambda element: (highest(element),), as_it_is),
+        helper("present", lambda x, place, first: convert(eq(x, x), x.element), added, zero, as_it_is),
+        helper("zeros", lambda x, place, first: convert(eq(x, 0), x.element), added, zero, as_it_is),
+        helper("product_of_others", lambda x, place, first: where(eq(x, 0), 1, x), multiplied, one, as_it_is),
+        helper("product_of_present_others", lambda x, place, first: where(eq(x, 0) | is_nan(x), 1, x), multiplied, one, as_it_is),
+        helper("most", itself, larger, lambda element: (lowest(element),), as_it_is),
+        helper("least", itself, smaller, lambda element: (highest(element),), as_it_is),
         _tied("ties_above", lambda x: x, is_more),
         _tied("ties_below", lambda x: x, is_less),
         _tied("ties_of_size", absolute, is_more),

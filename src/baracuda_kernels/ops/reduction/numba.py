@@ -13,7 +13,16 @@ from baracuda_kernels.lang import parallel
 from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, place_stride, target_stride
 from baracuda_kernels.ops.reduction.program import COUNTED, choice_program, gradient_program, helpers_of, reduction_of, sum_of
 
-__all__ = ["reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward", "reduce_to"]
+__all__ = [
+    "reduce",
+    "reduce_backward",
+    "reduce_choice_backward",
+    "reduce_joint",
+    "reduce_joint_backward",
+    "reduce_pair",
+    "reduce_pair_backward",
+    "reduce_to",
+]
 
 Bind = Callable[[Sequence[Any]], parallel.Launch]
 
@@ -31,12 +40,18 @@ class _Strides(NamedTuple):
 
 
 def reduce(problem: Any) -> Bind:
-    """The kernel for a reduction: bind(layouts of input and results) -> launch."""
-    bind = kernel(reduction_of(problem), problem.shape, problem.axes, problem.formula_numbers)
-    return lambda layouts: bind([layouts[0].stride], [kept_stride(problem, layout.stride) for layout in layouts[1:]])
+    """The kernel for a reduction: bind(layouts of inputs and results) -> launch."""
+    reduction = reduction_of(problem)
+    bind = kernel(reduction, problem.shape, problem.axes, problem.formula_numbers)
+
+    def split(layouts: Sequence[Any]) -> parallel.Launch:
+        strides = [layout.stride for layout in layouts]
+        return bind(strides[: reduction.operands], [kept_stride(problem, stride) for stride in strides[reduction.operands :]])
+
+    return split
 
 
-reduce_pair = reduce
+reduce_pair = reduce_joint = reduce
 
 
 def reduce_to(problem: Any) -> Bind:
@@ -46,7 +61,7 @@ def reduce_to(problem: Any) -> Bind:
 
 
 def reduce_backward(problem: Any) -> Bind:
-    """The kernel for a gradient: bind(layouts of the results' gradients, input, results, d_input) -> launch.
+    """The kernel for a gradient: bind(layouts of the results' gradients, inputs, results, inputs' gradients) -> launch.
 
     First come the reductions that the formula needs, whose results are kept in the workspace; then every element by itself.
     """
@@ -56,30 +71,30 @@ def reduce_backward(problem: Any) -> Bind:
     elementwise = llvm_launch.kernel(gradient_program(problem), shape, (problem.count, *problem.formula_numbers))
     kept_shape = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
     size = 8 * math.prod(kept_shape)  # bytes of a helper's results
-    given = len(problem.row.results(problem.element))  # the input's place, after the results' gradients
+    upstream, outputs = len(problem.row.results(problem.element)), problem.row.operands
+    inputs = range(upstream, upstream + outputs)  # after the results' gradients
+    given = slice(inputs.start, inputs.stop)
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
-        kept = row_major(kept_shape)
-        first = [helper([layouts[given].stride], [kept]) for helper in helpers]
-        strides = [
-            layout.stride if at == given else broadcast_stride(problem, layout.stride) for at, layout in enumerate(layouts[:-1])
-        ]
+        kept, every = row_major(kept_shape), [layout.stride for layout in layouts]
+        first = [helper(every[given], [kept]) for helper in helpers]
+        strides = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(every[:-outputs])]
         strides += [broadcast_stride(problem, kept, is_kept=True) for _ in helpers]
-        last = elementwise([_Strides(stride) for stride in (*strides, layouts[-1].stride)])
+        last = elementwise([_Strides(stride) for stride in (*strides, *every[-outputs:])])
 
         def launch(args: Any, workspace: Any, stream: Any) -> None:
-            *read, d_input_at = args.addresses
+            read, written = args.addresses[:-outputs], args.addresses[-outputs:]
             places = [workspace + size * number for number in range(len(first))]
             for reduce_helper, place in zip(first, places, strict=True):
-                reduce_helper(_Addresses((read[given], place)), workspace + size * len(first), stream)
-            last(_Addresses((*read, *places, d_input_at)), 0, stream)
+                reduce_helper(_Addresses((*read[given], place)), workspace + size * len(first), stream)
+            last(_Addresses((*read, *places, *written)), 0, stream)
 
         return launch
 
     return bind
 
 
-reduce_pair_backward = reduce_backward
+reduce_pair_backward = reduce_joint_backward = reduce_backward
 
 
 def reduce_choice_backward(problem: Any) -> Bind:

@@ -56,14 +56,14 @@ def _aminmax_gradient(
 def _with_indices(name: str, says: str, best: Callable[[Expr, Expr], Expr], start: Start) -> ReduceRow:
     return ReduceRow(
         name, says, lambda x, place, first: (x, place), number_of_best(best), start, lambda value, place, count: (value, place_of(place)),
-        NUMBERS, second=always(I64), needs_elements=True, append=next_best(best), is_choice=True,
+        NUMBERS, second=always(I64), needs_elements=True, append=next_best(best), is_choice=True, names=("values", "indices"),
     )  # fmt: skip
 
 
 _VAR_MEAN = ReduceRow(
     "var_mean", "The variance, and the mean.",
     lambda x, place, first, correction: (x, x - first, (x - first) * (x - first)), added_triples, lambda element: (0, 0, 0),
-    _variance_and_mean, computed=wide, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",),
+    _variance_and_mean, computed=wide, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",), names=("var", "mean"),
 )  # fmt: skip
 
 _ROWS = (
@@ -79,12 +79,12 @@ _ROWS = (
         "aminmax", "The smallest element, and the largest; NaN if there is one.",
         lambda x, place, first: (x, x), extremes, lambda element: (highest(element), lowest(element)),
         lambda low, high, count: (low, high), NUMBERS, second=same, needs_elements=True,
-        gradient=_aminmax_gradient, helpers=("ties_below", "ties_above"),
+        gradient=_aminmax_gradient, helpers=("ties_below", "ties_above"), names=("min", "max"),
     ),
     _VAR_MEAN,
     replace(
         _VAR_MEAN, name="std_mean", says="The standard deviation, and the mean.",
-        finish=_deviation_and_mean, gradient=_std_mean_gradient,
+        finish=_deviation_and_mean, gradient=_std_mean_gradient, names=("std", "mean"),
     ),
 )  # fmt: skip
 PAIRS = {row.name: row for row in _ROWS}

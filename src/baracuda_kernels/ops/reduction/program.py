@@ -35,7 +35,8 @@ def sum_of(element: ElementKind) -> Reduction:
 
 def helpers_of(problem: Any) -> tuple[Reduction, ...]:
     """What a gradient needs to know of the input."""
-    return tuple(_made(HELPERS[name], problem.element, (F64,)) for name in problem.row.helpers)
+    rows = (HELPERS[each] if isinstance(each, str) else each for each in problem.row.helpers)
+    return tuple(_made(row, problem.element, (F64,)) for row in rows)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -66,12 +67,12 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
     given = 1 + len(parameters)
-    of_element = (element, counting, element)
+    of_element = (element, counting, *[element] * row.operands)
 
     def appended(states: int) -> list[Expr]:
-        """The element, its number and the first one, behind so many numbers."""
-        x, place, first = (input_of(states + place, kind) for place, kind in enumerate(of_element))
-        return [convert(x, computing), place, convert(first, computing), *parameters]
+        """The element, its number, the first one, and the other's, behind so many numbers."""
+        x, place, *others = (input_of(states + place, kind) for place, kind in enumerate(of_element))
+        return [convert(x, computing), place, *(convert(each, computing) for each in others), *parameters]
 
     state = tuple(term.element for term in _tuple(row.term(*appended(0))))
     starts = [constant(min(number, highest(kind)), kind) for number, kind in zip(row.start(computing), state, strict=True)]
@@ -106,7 +107,7 @@ def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
     assert row.gradient is not None
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
-    elements = (element,) * (1 + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
+    elements = (element,) * (row.operands + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
     given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
-    result = convert(row.gradient(*given, count, *parameters), register(element))
-    return Program(elements, (element,), expanded((result,)), 1 + len(parameters))
+    slopes = tuple(convert(each, register(element)) for each in _tuple(row.gradient(*given, count, *parameters)))
+    return Program(elements, (element,) * row.operands, expanded(slopes), 1 + len(parameters))

@@ -15,16 +15,19 @@ from baracuda_kernels.ops.reduction.descriptor import (
     ReduceToDescriptor,
 )
 
-__all__ = ["reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward", "reduce_to"]
+__all__ = [
+    "in_place", "lines", "norm", "per_line", "reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward",
+    "reduce_to", "slope_of_norm",
+]  # fmt: skip
 
 
-def _lines(descriptor: ReduceDescriptor, x: Any) -> Any:
+def lines(descriptor: ReduceDescriptor, x: Any) -> Any:
     """The elements that become one, in order, along the last axis."""
     kept = [axis for axis in range(x.ndim) if axis not in descriptor.axes]
     return x.transpose(*kept, *descriptor.axes).reshape(*(x.shape[axis] for axis in kept), descriptor.count)
 
 
-def _norm(x: Any, power: float) -> Any:
+def norm(x: Any, power: float) -> Any:
     import numpy
 
     size = numpy.abs(x)
@@ -97,8 +100,8 @@ def _reduced(kind: str, x: Any, numbers: tuple[float, ...]) -> Any:
         "amax": lambda x: x.max(-1), "amin": lambda x: x.min(-1), "argmax": lambda x: x.argmax(-1), "argmin": lambda x: x.argmin(-1),
         "any": lambda x: (x != 0).any(-1), "all": lambda x: (x != 0).all(-1), "count_nonzero": lambda x: (x != 0).sum(-1),
         "var": lambda x: _variance(x, *numbers), "std": lambda x: numpy.sqrt(_variance(x, *numbers)), "logsumexp": _logsumexp,
-        "l1_norm": lambda x: _norm(x, 1.0), "l2_norm": lambda x: _norm(x, 2.0), "linf_norm": lambda x: _norm(x, math.inf),
-        "vector_norm": lambda x: _norm(x, *numbers), "nansum": lambda x: numpy.where(present, x, 0.0).sum(-1),
+        "l1_norm": lambda x: norm(x, 1.0), "l2_norm": lambda x: norm(x, 2.0), "linf_norm": lambda x: norm(x, math.inf),
+        "vector_norm": lambda x: norm(x, *numbers), "nansum": lambda x: numpy.where(present, x, 0.0).sum(-1),
         "nanmean": lambda x: numpy.where(present, x, 0.0).sum(-1) / present.sum(-1).astype(numpy.float64),
         "nanmax": _of_present(numpy.max, -math.inf), "nanmin": _of_present(numpy.min, math.inf),
         "ptp": lambda x: x.max(-1) - x.min(-1), "logmeanexp": lambda x: _logsumexp(x) - math.log(x.shape[-1]) if x.size else x.sum(-1) * math.nan,
@@ -113,19 +116,19 @@ def _reduced(kind: str, x: Any, numbers: tuple[float, ...]) -> Any:
 def reduce(descriptor: ReduceDescriptor, input: Any) -> Any:
     import numpy
 
-    result = _reduced(descriptor.kind.value, _lines(descriptor, input), descriptor.numbers)
+    result = _reduced(descriptor.kind.value, lines(descriptor, input), descriptor.numbers)
     return numpy.asarray(result).reshape(descriptor.result_shape)
 
 
 def reduce_pair(descriptor: ReducePairDescriptor, input: Any) -> tuple[Any, Any]:
     import numpy
 
-    lines, kind = _lines(descriptor, input), descriptor.kind.value
+    of_one, kind = lines(descriptor, input), descriptor.kind.value
     parts = {
         "max_with_indices": ("amax", "argmax"), "min_with_indices": ("amin", "argmin"), "aminmax": ("amin", "amax"),
         "var_mean": ("var", "mean"), "std_mean": ("std", "mean"),
     }[kind]  # fmt: skip
-    result, second = (numpy.asarray(_reduced(part, lines, descriptor.numbers)).reshape(descriptor.result_shape) for part in parts)
+    result, second = (numpy.asarray(_reduced(part, of_one, descriptor.numbers)).reshape(descriptor.result_shape) for part in parts)
     return result, second
 
 
@@ -148,7 +151,7 @@ def _shared(is_one: Any) -> Any:
     return is_one / is_one.sum(-1, keepdims=True).clip(1)
 
 
-def _slope_of_norm(x: Any, y: Any, power: float) -> Any:
+def slope_of_norm(x: Any, y: Any, power: float) -> Any:
     import numpy
 
     if math.isinf(power):
@@ -173,8 +176,8 @@ def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
         "amax": lambda: _shared(x == y), "amin": lambda: _shared(x == y), "nanmax": lambda: _shared(x == y),
         "nanmin": lambda: _shared(x == y), "var": lambda: 2.0 * centred / (count - numbers[0]),
         "std": lambda: numpy.where(y == 0, 0.0, centred / (y * (count - numbers[0]))), "logsumexp": lambda: numpy.exp(x - y),
-        "l1_norm": lambda: _slope_of_norm(x, y, 1.0), "l2_norm": lambda: _slope_of_norm(x, y, 2.0),
-        "linf_norm": lambda: _slope_of_norm(x, y, math.inf), "vector_norm": lambda: _slope_of_norm(x, y, *numbers),
+        "l1_norm": lambda: slope_of_norm(x, y, 1.0), "l2_norm": lambda: slope_of_norm(x, y, 2.0),
+        "linf_norm": lambda: slope_of_norm(x, y, math.inf), "vector_norm": lambda: slope_of_norm(x, y, *numbers),
         "nansum": lambda: 1.0 - absent, "nanmean": lambda: _shared(~absent), "logmeanexp": lambda: numpy.exp(x - y) / count,
         "nanprod": lambda: numpy.where(absent, 0.0, _product_of_others(numpy.where(absent, 1.0, x))),
         "nanvar": lambda: _slope_of_present_variance(x, 2.0, *numbers),
@@ -188,12 +191,12 @@ def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
 def reduce_backward(descriptor: ReduceBackwardDescriptor, d_result: Any, input: Any, result: Any) -> Any:
     import numpy
 
-    lines = _lines(descriptor, input)
-    if not lines.size:
+    x = lines(descriptor, input)
+    if not x.size:
         return numpy.zeros(descriptor.shape)
-    upstream, result = (_per_line(descriptor, each) for each in (d_result, result))
+    upstream, result = (per_line(descriptor, each) for each in (d_result, result))
     with numpy.errstate(all="ignore"):
-        return _in_place(descriptor, upstream * _slopes(descriptor.kind.value, lines, result, descriptor.numbers))
+        return in_place(descriptor, upstream * _slopes(descriptor.kind.value, x, result, descriptor.numbers))
 
 
 def reduce_pair_backward(
@@ -201,34 +204,34 @@ def reduce_pair_backward(
 ) -> Any:
     import numpy
 
-    lines = _lines(descriptor, input)
-    if not lines.size:
+    x = lines(descriptor, input)
+    if not x.size:
         return numpy.zeros(descriptor.shape)
-    d_result, d_second, result, second = (_per_line(descriptor, each) for each in (d_result, d_second, result, second))
+    d_result, d_second, result, second = (per_line(descriptor, each) for each in (d_result, d_second, result, second))
     first, other = {"aminmax": ("amin", "amax"), "var_mean": ("var", "mean"), "std_mean": ("std", "mean")}[descriptor.kind.value]
     with numpy.errstate(all="ignore"):
-        gradient = d_result * _slopes(first, lines, result, descriptor.numbers)
-        return _in_place(descriptor, gradient + d_second * _slopes(other, lines, second, descriptor.numbers))
+        gradient = d_result * _slopes(first, x, result, descriptor.numbers)
+        return in_place(descriptor, gradient + d_second * _slopes(other, x, second, descriptor.numbers))
 
 
 def reduce_choice_backward(descriptor: ReduceChoiceBackwardDescriptor, d_result: Any, input: Any, second: Any) -> Any:
     import numpy
 
-    lines = _lines(descriptor, input)
-    if not lines.size:
+    x = lines(descriptor, input)
+    if not x.size:
         return numpy.zeros(descriptor.shape)
-    is_chosen = numpy.arange(descriptor.count) == _per_line(descriptor, second)
-    return _in_place(descriptor, numpy.where(is_chosen, _per_line(descriptor, d_result), 0.0))
+    is_chosen = numpy.arange(descriptor.count) == per_line(descriptor, second)
+    return in_place(descriptor, numpy.where(is_chosen, per_line(descriptor, d_result), 0.0))
 
 
-def _per_line(descriptor: ReduceDescriptor, result: Any) -> Any:
+def per_line(descriptor: ReduceDescriptor, result: Any) -> Any:
     """A result beside the lines that it is of."""
     return result.reshape(*(extent for axis, extent in enumerate(descriptor.shape) if axis not in descriptor.axes), 1)
 
 
-def _in_place(descriptor: ReduceDescriptor, lines: Any) -> Any:
+def in_place(descriptor: ReduceDescriptor, of_lines: Any) -> Any:
     """Lines as the input lies."""
     import numpy
 
     order = [*(axis for axis in range(len(descriptor.shape)) if axis not in descriptor.axes), *descriptor.axes]
-    return lines.reshape([descriptor.shape[axis] for axis in order]).transpose(numpy.argsort(order))
+    return of_lines.reshape([descriptor.shape[axis] for axis in order]).transpose(numpy.argsort(order))

@@ -70,10 +70,12 @@ class ReduceRow:
     needs_elements: bool = False  # of nothing there is no such thing
     chosen: Callable[..., ReduceRow] | None = None  # the row for these parameters, where they decide about the formula
     gradient: Callable[..., Any] | None = None  # of the result's gradient, element, result, helpers, count and parameters
-    helpers: tuple[str, ...] = ()  # reductions of the input that the gradient needs
+    helpers: tuple[str | ReduceRow, ...] = ()  # reductions of the input that the gradient needs
+    operands: int = 1  # with two, a term takes the other's element after the first one, and a gradient after the element
     append: Callable[..., Any] | None = (
         None  # of a contribution and what a term takes, where that is simpler than to combine with a term
     )
+    names: tuple[str, str] = ("result", "second")  # of the results, in functions
     is_choice: bool = False  # whether it is one of the elements, and the second result its number
 
     def results(self, element: ElementKind) -> tuple[ElementKind, ...]:

@@ -18,7 +18,16 @@ from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, place_stride, target_stride
 from baracuda_kernels.ops.reduction.program import COUNTED, choice_program, gradient_program, helpers_of, reduction_of, sum_of
 
-__all__ = ["reduce", "reduce_backward", "reduce_choice_backward", "reduce_pair", "reduce_pair_backward", "reduce_to"]
+__all__ = [
+    "reduce",
+    "reduce_backward",
+    "reduce_choice_backward",
+    "reduce_joint",
+    "reduce_joint_backward",
+    "reduce_pair",
+    "reduce_pair_backward",
+    "reduce_to",
+]
 
 
 def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]]) -> Bind:
@@ -29,17 +38,17 @@ def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]])
 
 
 def reduce(problem: Any, device: Device) -> Bind:
-    """The kernel for a reduction: bind(layouts of input and results) -> launch."""
+    """The kernel for a reduction: bind(layouts of inputs and results) -> launch."""
     reduction, numbers = reduction_of(problem), problem.formula_numbers
 
     def made(strides: Sequence[Sequence[int]]) -> list[Call]:
-        results = [kept_stride(problem, stride) for stride in strides[1:]]
-        return calls(reduction, problem.shape, problem.axes, strides[:1], results, numbers)
+        results = [kept_stride(problem, stride) for stride in strides[reduction.operands :]]
+        return calls(reduction, problem.shape, problem.axes, strides[: reduction.operands], results, numbers)
 
     return _bind(device, made)
 
 
-reduce_pair = reduce
+reduce_pair = reduce_joint = reduce
 
 
 def reduce_to(problem: Any, device: Device) -> Bind:
@@ -52,11 +61,11 @@ def reduce_to(problem: Any, device: Device) -> Bind:
 
 
 def reduce_backward(problem: Any, device: Device) -> Bind:
-    """The kernel for a gradient: bind(layouts of the results' gradients, input, results, d_input) -> launch."""
+    """The kernel for a gradient: bind(layouts of the results' gradients, inputs, results, inputs' gradients) -> launch."""
     return _bind(device, lambda strides: _backward_calls(problem, strides))
 
 
-reduce_pair_backward = reduce_backward
+reduce_pair_backward = reduce_joint_backward = reduce_backward
 
 
 def reduce_choice_backward(problem: Any, device: Device) -> Bind:
@@ -75,32 +84,25 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
 
 def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call]:
     """First the reductions that the formula needs, whose results are kept in the workspace; then every element by itself."""
-    given = len(problem.row.results(problem.element))  # the input's place, after the results' gradients
+    upstream, outputs, element = len(problem.row.results(problem.element)), problem.row.operands, problem.element
+    inputs = range(upstream, upstream + outputs)  # after the results' gradients
     kept_shape = tuple(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
     kept, size = row_major(kept_shape), 8 * math.prod(kept_shape)
     helpers = helpers_of(problem)
     places = [Lent(size * number, ElementKind.F64) for number in range(len(helpers))]
+    given, sources = [strides[at] for at in inputs], [At(at, element) for at in inputs]
     first = [
         call
         for helper, place in zip(helpers, places, strict=True)
-        for call in calls(
-            helper,
-            problem.shape,
-            problem.axes,
-            [strides[given]],
-            [kept],
-            (),
-            (At(given, problem.element), place),
-            size * len(helpers),
-        )
+        for call in calls(helper, problem.shape, problem.axes, given, [kept], (), (*sources, place), size * len(helpers))
     ]
-    read = strides[:-1]
-    every = [stride if at == given else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
+    read = strides[:-outputs]
+    every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
+    operands: list[Argument] = [At(place, element) for place in range(len(read))]
+    operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
     numbers = (problem.count, *problem.formula_numbers)
-    first_read: list[Argument] = [At(place, problem.element) for place in range(len(read))]
-    operands = [*first_read, *places, At(len(read), problem.element)]
-    last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, strides[-1]], numbers)
+    last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, *strides[-outputs:]], numbers)
     return [*first, *(_with_operands(call, operands) for call in last)]
 
 
