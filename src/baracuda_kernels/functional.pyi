@@ -142,6 +142,17 @@ def all(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def allclose(
+    input: A,
+    other: A,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -192,11 +203,11 @@ def aminmax(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
-    d_result: A,
-    d_second: A,
+    d_min: A,
+    d_max: A,
     input: A,
-    result: A,
-    second: A,
+    min: A,
+    max: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
@@ -323,6 +334,28 @@ def atanh_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def average(
+    input: A,
+    weights: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def average_backward(
+    d_result: A,
+    input: A,
+    weights: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
 def beta(
     input: A,
     other: A,
@@ -567,6 +600,28 @@ def cosh_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def cosine_similarity(
+    x1: A,
+    x2: A,
+    dim: int = 1,
+    eps: float = 1e-08,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cosine_similarity_backward(
+    d_result: A,
+    x1: A,
+    x2: A,
+    result: A,
+    dim: int = 1,
+    eps: float = 1e-08,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -681,6 +736,26 @@ def digamma_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def dist(
+    input: A,
+    other: A,
+    p: float = 2.0,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def dist_backward(
+    d_result: A,
+    input: A,
+    other: A,
+    result: A,
+    p: float = 2.0,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
 def div(
     input: A,
     other: A,
@@ -731,6 +806,14 @@ def entr_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def eq(
+    input: A,
+    other: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def equal(
     input: A,
     other: A,
     *,
@@ -1746,6 +1829,28 @@ def lt(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def matrix_norm(
+    input: A,
+    ord: str = 'fro',
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def matrix_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    ord: str = 'fro',
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def max_with_indices(
     input: A,
     dim: int,
@@ -1756,9 +1861,9 @@ def max_with_indices(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
-    d_result: A,
+    d_values: A,
     input: A,
-    second: A,
+    indices: A,
     dim: int,
     keepdim: bool = False,
     *,
@@ -1813,9 +1918,9 @@ def min_with_indices(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
-    d_result: A,
+    d_values: A,
     input: A,
-    second: A,
+    indices: A,
     dim: int,
     keepdim: bool = False,
     *,
@@ -2193,6 +2298,30 @@ def norm_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def pairwise_distance(
+    x1: A,
+    x2: A,
+    p: float = 2.0,
+    eps: float = 1e-06,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def pairwise_distance_backward(
+    d_result: A,
+    x1: A,
+    x2: A,
+    result: A,
+    p: float = 2.0,
+    eps: float = 1e-06,
+    keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
 def polygamma(
     input: A,
     n: float = 1,
@@ -2904,11 +3033,11 @@ def std_mean(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
-    d_result: A,
-    d_second: A,
+    d_std: A,
+    d_mean: A,
     input: A,
-    result: A,
-    second: A,
+    std: A,
+    mean: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,
@@ -3093,11 +3222,11 @@ def var_mean(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
-    d_result: A,
-    d_second: A,
+    d_var: A,
+    d_mean: A,
     input: A,
-    result: A,
-    second: A,
+    var: A,
+    mean: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,

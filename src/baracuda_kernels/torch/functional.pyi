@@ -82,6 +82,13 @@ def all(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def allclose(
+    input: A,
+    other: A,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> A: ...
 def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -113,11 +120,11 @@ def aminmax(
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
-    d_result: A,
-    d_second: A,
+    d_min: A,
+    d_max: A,
     input: A,
-    result: A,
-    second: A,
+    min: A,
+    max: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
@@ -181,6 +188,20 @@ def atanh_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def average(
+    input: A,
+    weights: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
+def average_backward(
+    d_result: A,
+    input: A,
+    weights: A,
+    result: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
 def beta(
     input: A,
     other: A,
@@ -305,6 +326,20 @@ def cosh_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def cosine_similarity(
+    x1: A,
+    x2: A,
+    dim: int = 1,
+    eps: float = 1e-08,
+) -> A: ...
+def cosine_similarity_backward(
+    d_result: A,
+    x1: A,
+    x2: A,
+    result: A,
+    dim: int = 1,
+    eps: float = 1e-08,
+) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -367,6 +402,18 @@ def digamma_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def dist(
+    input: A,
+    other: A,
+    p: float = 2.0,
+) -> A: ...
+def dist_backward(
+    d_result: A,
+    input: A,
+    other: A,
+    result: A,
+    p: float = 2.0,
+) -> tuple[A, A]: ...
 def div(
     input: A,
     other: A,
@@ -393,6 +440,10 @@ def entr_backward(
     input: A,
 ) -> A: ...
 def eq(
+    input: A,
+    other: A,
+) -> A: ...
+def equal(
     input: A,
     other: A,
 ) -> A: ...
@@ -908,15 +959,29 @@ def lt(
     input: A,
     other: A,
 ) -> A: ...
+def matrix_norm(
+    input: A,
+    ord: str = 'fro',
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+) -> A: ...
+def matrix_norm_backward(
+    d_result: A,
+    input: A,
+    result: A,
+    ord: str = 'fro',
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+) -> A: ...
 def max_with_indices(
     input: A,
     dim: int,
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
-    d_result: A,
+    d_values: A,
     input: A,
-    second: A,
+    indices: A,
     dim: int,
     keepdim: bool = False,
 ) -> A: ...
@@ -947,9 +1012,9 @@ def min_with_indices(
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
-    d_result: A,
+    d_values: A,
     input: A,
-    second: A,
+    indices: A,
     dim: int,
     keepdim: bool = False,
 ) -> A: ...
@@ -1167,6 +1232,22 @@ def norm_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def pairwise_distance(
+    x1: A,
+    x2: A,
+    p: float = 2.0,
+    eps: float = 1e-06,
+    keepdim: bool = False,
+) -> A: ...
+def pairwise_distance_backward(
+    d_result: A,
+    x1: A,
+    x2: A,
+    result: A,
+    p: float = 2.0,
+    eps: float = 1e-06,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
 def polygamma(
     input: A,
     n: float = 1,
@@ -1572,11 +1653,11 @@ def std_mean(
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
-    d_result: A,
-    d_second: A,
+    d_std: A,
+    d_mean: A,
     input: A,
-    result: A,
-    second: A,
+    std: A,
+    mean: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,
@@ -1681,11 +1762,11 @@ def var_mean(
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
-    d_result: A,
-    d_second: A,
+    d_var: A,
+    d_mean: A,
     input: A,
-    result: A,
-    second: A,
+    var: A,
+    mean: A,
     dim: int | tuple[int, ...] | None = None,
     *,
     correction: float = 1.0,
