@@ -244,6 +244,25 @@ def test_parts_of_products_do_not_overflow() -> None:
             numpy.testing.assert_allclose(result, numpy.cumprod(x.astype(numpy.float64), 1).astype(dtype), 1e-6)
 
 
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("shape", [(8, 300), (8, 30)])  # in segments, and not
+def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:
+    """Tiles whose numbers are near each other are summed otherwise than others, and follow on each other."""
+    x = rng.standard_normal(shape)
+    x[1] *= 100.0
+    x[2] = numpy.linspace(-900.0, 900.0, shape[1])
+    x[3] = -x[2]
+    x[4, 10:20] = -INF
+    x[5] = -INF
+    x[6, 25], x[6, 2] = NAN, -1000.0
+    x[7, 20:] = INF
+    plan = ScanPlan.force("triton.scan", STREAM, ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, 1, bk.ElementKind.F64))
+    result, lent = numpy.empty_like(x), bk.Workspace.borrowed(numpy.empty(plan.workspace_size, numpy.uint8))
+    plan.run(STREAM, lent, plan.args_type(input=x, result=result))
+    with numpy.errstate(all="ignore"):
+        numpy.testing.assert_allclose(result, numpy.logaddexp.accumulate(x, 1), 1e-12)
+
+
 # --- gradients ---------------------------------------------------------------------------------------------------------------------
 
 

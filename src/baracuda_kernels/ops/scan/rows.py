@@ -51,6 +51,8 @@ class Row:
     exact: bool = False
     least_states: int = 2  # without an output for the others, only so many are kept
     settle: Callable[[State], State] | None = None  # what becomes of a state before a tile of others is joined to it
+    lift: Callable[[State, Expr], Expr] | None = None  # of a pair for a power and a sum: the sum beside another power
+    commutes: bool = False  # whether states may be joined in another order
 
     def computed_in(self, element: ElementKind) -> ElementKind:
         if element.is_float:
@@ -95,7 +97,7 @@ def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind]
 
 
 def _shifted_sum(a: State, b: State) -> State:
-    """Of (m, s), each of which stands for exp(m) s with a sum s of at least 1; m is NaN where that is."""
+    """Of (m, s), each of which stands for exp(m) s; m is NaN where that is."""
     (m, s), (n, t) = a, b
     gap = n - m
     # Equal infinities are no distance apart; NaN is, and makes the power NaN.
@@ -119,7 +121,7 @@ def _same_run(a: State, b: State) -> State:
     return where(eq(a[1], b[1]), a[0] + b[0], b[0]), b[1]
 
 
-_CUMSUM = Row(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=(ElementKind.F32,))
+_CUMSUM = Row(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=(ElementKind.F32,), commutes=True)
 _CUMPROD = Row(lambda x, place: (x,), _multiplied, lambda _: (1,), _itself, ALL, wide=(ElementKind.F32,), chain=True)
 _EXTREMUM_BACK = Row(
     lambda d, index, place: (d, index),
@@ -140,6 +142,8 @@ FORWARD = {
         _shifted_sum,
         lambda _: (-INFINITY, 0),
         lambda state, x, place: (state[0] + log(state[1]),),
+        lift=lambda state, power: state[1] * exp(state[0] - power),
+        commutes=True,
     ),
 }
 _SCALED = Row(
@@ -169,6 +173,7 @@ BACKWARD = {
         lambda _: (0,),
         lambda state, d, x, place: (where(is_nan(x), 0, state[0]),),
         wide=(ElementKind.F32,),
+        commutes=True,
     ),
     ScanKind.CUMPROD: _CUMPROD_BACK,
     ScanKind.NANCUMPROD: replace(
@@ -194,8 +199,10 @@ class Formulas:
     combine: State  # earlier state, later state
     value: State  # state, operands, place
     settle: State | None  # state
+    lift: State | None  # state, power
     chain: bool
     exact: bool
+    commutes: bool
 
 
 def _row(problem: ScanDescriptor) -> Row:
@@ -239,8 +246,10 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     stored = [convert(value, register(element)) for value, element in zip(values, outputs, strict=True)]
     joined = row.combine(earlier, later)
     start = row.start(computing)[:count]
-    rest = None if row.settle is None else expanded(row.settle(earlier))
-    return Formulas(inputs, outputs, states, start, expanded(term), expanded(joined), expanded(stored), rest, row.chain, row.exact)
+    settled = None if row.settle is None else expanded(row.settle(earlier))
+    lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),))
+    formulas = (expanded(term), expanded(joined), expanded(stored), settled, lifted)
+    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes)
 
 
 def _widened(x: Expr, computing: ElementKind) -> Expr:
@@ -253,7 +262,7 @@ def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable
     count = len(start)
     earlier, later = (tuple(input_of(at + place, element) for place in range(count)) for at in (0, count))
     states = (element,) * count
-    return Formulas(states, states, states, start, earlier, combine(earlier, later), earlier, None, False, False)
+    return Formulas(states, states, states, start, earlier, combine(earlier, later), earlier, None, None, False, False, False)
 
 
 # What the gradient of a product is made of: products of what comes before, and steps back from the end, d + x g of a later g, as (x, d).

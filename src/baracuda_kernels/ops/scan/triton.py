@@ -76,6 +76,7 @@ def _scan_calls(
             functions(formulas).constants()
             | walk.constants(tile)
             | {
+                "COMMUTES": formulas.commutes,
                 "PART": part.value,
                 "TOTALS_AT_ONCE": tile.totals,
                 "STAGES": 2 if split.length >= LONG * tile.steps else 1,

@@ -24,6 +24,7 @@ __all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "functions", "only_row", 
 WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
 SEGMENTS = tl.constexpr(2)
+NEAR = tl.constexpr(16.0)  # powers of e: small beside the precision of a logarithm, and of a sum
 INTERPRETED = tl.constexpr(is_interpreted())
 
 
@@ -35,6 +36,7 @@ class Functions(NamedTuple):
     joined: Any  # of an earlier and a later state
     value: Any  # of a state, operands and the place
     settled: Any  # of a state; None where it stays as it is
+    lifted: Any  # of a state and a power, None where there is none
     scan: Any  # of a tile of states, along its first axis
 
     def constants(self) -> dict[str, Any]:
@@ -47,12 +49,14 @@ def functions(formulas: Formulas) -> Functions:
     start = tuple(constant(value, element) for value, element in zip(formulas.start, states, strict=True))
     join = Program((*states, *states), states, formulas.combine)
     settle = None if formulas.settle is None else taking(Program(states, states, formulas.settle), len(states))
+    lift = None if formulas.lift is None else taking(Program((*states, states[0]), states[:1], formulas.lift), len(states), 1)
     return Functions(
         taking(Program((), states, start)),
         taking(Program(inputs, states, formulas.term), len(formulas.inputs), 1),
         taking(join, len(states), len(states)),
         taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(formulas.inputs), 1),
         settle,
+        lift,
         scanning(join),
     )
 
@@ -79,8 +83,8 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 @triton.jit
 def scan_tiles(
     inputs, outputs, totals, lines, blocks, extent, length, segments, extents, outer_steps, beside_steps, axis_steps,
-    START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, SCAN: tl.constexpr,
-    PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
+    START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
+    SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
     LINES: tl.constexpr, STEPS: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side."""
@@ -107,6 +111,8 @@ def scan_tiles(
             if SETTLED is not None:
                 carry = SETTLED(carry)
     begin = segment * length
+    if PART == TOTALS and COMMUTES:
+        carry = filled(START(), (STEPS, LINES))  # every row has a total of its own
     for first in tl.range(begin, tl.minimum(begin + length, extent), STEPS, num_stages=STAGES):
         walked = first + tl.arange(0, STEPS)[:, None]
         inside = (walked < extent) & is_there
@@ -114,11 +120,17 @@ def scan_tiles(
         values = ()
         for i in tl.static_range(len(inputs)):
             values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
-        states = SCAN(chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, LINES)))
-        states = JOINED(carry, states)
-        carry = row_of(states, STEPS - 1, STEPS)  # of a last tile it may be anything: none comes after it
-        if SETTLED is not None:
-            carry = SETTLED(carry)
+        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, LINES))
+        if PART == TOTALS and COMMUTES:
+            carry = JOINED(carry, states)
+        else:
+            if LIFTED is None:
+                states = JOINED(carry, SCAN(states))
+            else:
+                states = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, (STEPS, LINES))
+            carry = row_of(states, STEPS - 1, STEPS)  # of a last tile it may be anything: none comes after it
+            if SETTLED is not None:
+                carry = SETTLED(carry)
         if PART != TOTALS:
             results = VALUE(states, values, (place.to(tl.int64),))
             for i in tl.static_range(len(outputs)):
@@ -127,8 +139,25 @@ def scan_tiles(
                 target += along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
                 tl.store(target, tl.broadcast_to(results[i], (STEPS, LINES)).to(outputs[i].dtype.element_ty), mask=inside)
     if PART == TOTALS:
+        if COMMUTES:
+            carry = row_of(SCAN(carry), STEPS - 1, STEPS)
         for i in tl.static_range(len(totals)):
             tl.store(totals[i] + slot + segment, carry[i], mask=is_there)
+
+
+@triton.jit
+def scan_powers(carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, SHAPE: tl.constexpr):
+    """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
+    each that is joined."""
+    top = tl.maximum(tl.max(states[0], 0, keep_dims=True), carry[0])
+    first = tl.maximum(row_of(states, 0, SHAPE[0])[0], carry[0])
+    is_near = (top - first <= NEAR) | (is_there == 0)  # never so of infinities and NaN
+    if tl.min(is_near.to(tl.int32)) > 0:
+        sums = tl.cumsum(LIFTED(states, (top,))[0], 0) + LIFTED(carry, (top,))[0]
+        m, s = tl.broadcast_to(top, SHAPE), sums
+    else:
+        m, s = JOINED(carry, SCAN(states))
+    return m, s
 
 
 @triton.jit
