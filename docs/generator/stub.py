@@ -88,8 +88,14 @@ def _option(option: Option) -> str:
     default = option.default
     if default is Parameter.empty:
         return f"{option.name}: {kind}"
-    shown = f"{type(default).__name__}.{default.name}" if isinstance(default, Enum) else repr(default)
-    return f"{option.name}: {kind} = {shown}"
+    return f"{option.name}: {kind} = {_shown(default)}"
+
+
+def _shown(default: Any) -> str:
+    """As the formatter has it."""
+    if isinstance(default, Enum):
+        return f"{type(default).__name__}.{default.name}"
+    return f'"{default}"' if isinstance(default, str) else repr(default)
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

@@ -1831,7 +1831,7 @@ def lt(
 ) -> A: ...
 def matrix_norm(
     input: A,
-    ord: str = 'fro',
+    ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
@@ -1843,7 +1843,7 @@ def matrix_norm_backward(
     d_result: A,
     input: A,
     result: A,
-    ord: str = 'fro',
+    ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
