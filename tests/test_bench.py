@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -92,19 +93,21 @@ def test_inputs_may_lie_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "There is no" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("cause", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, signal.SIGTERM, RuntimeError])
 def test_what_is_measured_is_kept_whatever_happens_next(cause: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = command.measure
 
     def failing(task: Task, settings: Any) -> Any:
         if task.descriptor.input_shape == (3, 5):  # type: ignore[attr-defined]
+            if cause is signal.SIGTERM:
+                signal.raise_signal(cause)
             raise cause
         return measured(task, settings)
 
     monkeypatch.setattr(command, "measure", failing)
     out = tmp_path / "run.json"
     asked = ["softmax", "--problem", "shape=6,40", "--problem", "shape=3,5", "--no-compile", "--no-jax", "--rounds", "1"]
-    if cause is KeyboardInterrupt:
+    if cause is not RuntimeError:
         assert command.main([*asked, "--out", str(out)]) == 130
     else:
         with pytest.raises(cause):

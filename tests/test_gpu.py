@@ -121,7 +121,8 @@ def test_some_configurations_compile_and_fit(kernel: str) -> None:
 @pytest.mark.parametrize("arch", PROFILES)
 @pytest.mark.parametrize("kernel", TRITON_KERNELS)
 def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
-    _compile(kernel, arch)
+    """For the devices that kernels were tuned on all of them, for others half."""
+    _compile(kernel, arch, every=1 if arch == "sm_90" else 2)
 
 
 # Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there, the last spills with 3.6 alone; the others

@@ -26,7 +26,7 @@ def _torch(name: str, x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
     if name.endswith("_with_indices"):
         return getattr(torch, name[:3])(x, dim, keepdim)
     if name == "aminmax":
-        return torch.aminmax(x, dim=dim, keepdim=keepdim)
+        return torch.amin(x, dim, keepdim), torch.amax(x, dim, keepdim)  # of both in one PyTorch 2.11 has no gradient
     return getattr(torch, name[:3])(x, dim, keepdim=keepdim), torch.mean(x, dim, keepdim)
 
 

@@ -16,6 +16,9 @@ from baracuda_kernels.core.registry import plans
 from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan
 from baracuda_kernels.ops.scan import functions as F
 
+from conftest import DEVICE
+from conftest import STREAM as TESTED
+
 INF, NAN = float("inf"), float("nan")
 STREAM = bk.Stream.cpu()
 LINES = (((5, 33), 1), ((33, 19), 0), ((3, 20, 5), 1))
@@ -196,16 +199,25 @@ def test_layouts_have_no_say(rng: Any) -> None:
             assert len(bits) == 1, descriptor
 
 
-# --- on CUDA, interpreted --------------------------------------------------------------------------------------------------------
+# --- on CUDA, or interpreted ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Walks of many tiles, and segments, without long lines."""
     pytest.importorskip("triton")
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
     for name, value in (("TILE_BYTES", 512), ("UNIT", 64), ("PROGRAMS", 24), ("FEWEST", 2), ("TOTALS_AT_ONCE", 8)):
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
+
+
+def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
+    plan = ScanPlan.force("triton.scan", TESTED, descriptor)
+    given = torch.from_numpy(x).to(str(DEVICE))
+    result, lent = torch.empty_like(given), torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
+    plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(input=given, result=result))
+    return result.cpu().numpy()
 
 
 SEGMENTED = (((1, 700), 1, False), ((300, 3), 0, True), ((26, 100), 1, True))
@@ -221,7 +233,7 @@ def test_segments(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bo
         (ScanBackwardPlan, ScanBackwardDescriptor, "triton.scan_backward", ("d_input", "d_result")),
     ):
         descriptor = descriptor_type(kind, shape, axis, bk.ElementKind.F32, reverse)
-        plan = plan_type.force(kernel, STREAM, descriptor)
+        plan = plan_type.force(kernel, TESTED, descriptor)
         assert plan.workspace_size
         run_trial(plan, random_inputs(plan_type, descriptor, rng), in_place=in_place)
 
@@ -237,9 +249,7 @@ def test_parts_of_products_do_not_overflow() -> None:
         x[3] = small
         x[4, :2], x[4, 4:] = (small, -1e30), 1.0
         x[5, 1], x[5, 70] = -INF, 0.0
-        plan = ScanPlan.force("triton.scan", STREAM, ScanDescriptor(ScanKind.CUMPROD, x.shape, 1, bk.TensorRef.of(x).element))
-        result, lent = numpy.empty_like(x), bk.Workspace.borrowed(numpy.empty(plan.workspace_size, numpy.uint8))
-        plan.run(STREAM, lent, plan.args_type(input=x, result=result))
+        result = in_triton(ScanDescriptor(ScanKind.CUMPROD, x.shape, 1, bk.TensorRef.of(x).element), x)
         with numpy.errstate(all="ignore"):
             numpy.testing.assert_allclose(result, numpy.cumprod(x.astype(numpy.float64), 1).astype(dtype), 1e-6)
 
@@ -256,9 +266,7 @@ def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:
     x[5] = -INF
     x[6, 25], x[6, 2] = NAN, -1000.0
     x[7, 20:] = INF
-    plan = ScanPlan.force("triton.scan", STREAM, ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, 1, bk.ElementKind.F64))
-    result, lent = numpy.empty_like(x), bk.Workspace.borrowed(numpy.empty(plan.workspace_size, numpy.uint8))
-    plan.run(STREAM, lent, plan.args_type(input=x, result=result))
+    result = in_triton(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, 1, bk.ElementKind.F64), x)
     with numpy.errstate(all="ignore"):
         numpy.testing.assert_allclose(result, numpy.logaddexp.accumulate(x, 1), 1e-12)
 

@@ -15,12 +15,11 @@ from baracuda_kernels.bench.host import HostRow, measure_host
 from baracuda_kernels.bench.layouts import LAYOUTS
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import present_operands
+from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.nearest import no_such
-
-INTERRUPTED = 130  # as shells say it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,11 +93,12 @@ def run(options: argparse.Namespace) -> int:
     rows: list[Row] = []
     host_rows: list[HostRow] = []
     try:
-        for each in measured(tasks, [] if options.vary or options.problem else ops, settings, console):
-            if isinstance(each, Row):
-                rows.append(each)
-            else:
-                host_rows.append(each)
+        with terminated_is_interrupted():
+            for each in measured(tasks, [] if options.vary or options.problem else ops, settings, console):
+                if isinstance(each, Row):
+                    rows.append(each)
+                else:
+                    host_rows.append(each)
     except KeyboardInterrupt:
         console.print(f"interrupted after {len(rows)} of {len(tasks)} problems", style="red")
         return INTERRUPTED

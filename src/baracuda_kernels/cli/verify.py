@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from baracuda_kernels.bench.command import INTERRUPTED
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.cli.names import UnknownOp, plan_named
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -116,12 +116,15 @@ def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[
         names = [f"{question.kernel} {question.element}" for question in questions]
         bar = progress.add_task(names[0], total=len(questions))
         try:
-            for number, found in enumerate(answers(verify.answer_all, questions, jobs), start=1):
-                results += found
-                progress.update(bar, advance=1, description=(*names, "")[number])
-                if not complaints.is_terminal:
-                    kept = f"{sum(result.held for result in found)} of {len(found)} kept"
-                    complaints.print(f"{number} of {len(questions)}: {names[number - 1]}, {kept}", markup=False, highlight=False)
+            with terminated_is_interrupted():
+                for number, found in enumerate(answers(verify.answer_all, questions, jobs), start=1):
+                    results += found
+                    progress.update(bar, advance=1, description=(*names, "")[number])
+                    if not complaints.is_terminal:
+                        kept = f"{sum(result.held for result in found)} of {len(found)} kept"
+                        complaints.print(
+                            f"{number} of {len(questions)}: {names[number - 1]}, {kept}", markup=False, highlight=False
+                        )
         except KeyboardInterrupt:
             complaints.print(f"Stopped; checked were {len(verify.lines(results))} of {len(questions)}.", markup=False)
     return results
