@@ -8,7 +8,7 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import At, Call, Count, Lent, is_wide
+from baracuda_kernels.gpu.call import At, Call, Count, Lent
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
@@ -72,15 +72,20 @@ def _scan_calls(
         return Call(
             scan_tiles,
             programs,
-            (*given, *walk.counts(tile, element), Count(split.length), Count(split.segments), *walk.steps(element)),
+            (
+                *given,
+                *walk.counts(tile, element),
+                Count(-(-split.length // tile.steps)),
+                Count(split.segments),
+                *walk.steps(element),
+            ),
             functions(formulas).constants()
-            | walk.constants(tile)
+            | walk.constants(tile, programs)
             | {
                 "COMMUTES": formulas.commutes,
                 "PART": part.value,
                 "TOTALS_AT_ONCE": tile.totals,
                 "STAGES": 2 if split.length >= LONG * tile.steps else 1,
-                "WIDE": is_wide(programs),
             },
             tile.warps,
             contracts=False,
@@ -111,8 +116,8 @@ def _product_calls(
             programs,
             (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(problem.element)),
             {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
-            | {"SUFFIXES": backwards(SUFFIX), "PART": part.value, "WIDE": is_wide(programs)}
-            | walk.constants(tile),
+            | {"SUFFIXES": backwards(SUFFIX), "PART": part.value}
+            | walk.constants(tile, programs),
             tile.warps,
             contracts=False,
         )

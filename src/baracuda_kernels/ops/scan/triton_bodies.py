@@ -82,7 +82,7 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 
 @triton.jit
 def scan_tiles(
-    inputs, outputs, totals, lines, blocks, extent, length, segments, extents, outer_steps, beside_steps, axis_steps,
+    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
     SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
     LINES: tl.constexpr, STEPS: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
@@ -110,7 +110,8 @@ def scan_tiles(
             carry = row_of(JOINED(carry, states), tl.minimum(segment - first, TOTALS_AT_ONCE) - 1, TOTALS_AT_ONCE)
             if SETTLED is not None:
                 carry = SETTLED(carry)
-    begin = segment * length
+    length = tiles * STEPS
+    begin = segment * length  # that it is whole tiles lets the compiler read vectors
     if PART == TOTALS and COMMUTES:
         carry = filled(START(), (STEPS, LINES))  # every row has a total of its own
     for first in tl.range(begin, tl.minimum(begin + length, extent), STEPS, num_stages=STAGES):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import Argument, Count, Step
+from baracuda_kernels.gpu.call import Argument, Count, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims
 from baracuda_kernels.lang.geometry import Dim, collapse, dim_of
 from baracuda_kernels.ops.scan.tiles import ScanTile
@@ -56,9 +56,10 @@ class Walk(NamedTuple):
         extents, outer_steps = dims(self.others, len(self.axis.steps), by_columns or by_rows)
         return extents, tuple(outer_steps), _steps(self.beside, by_rows), _steps(self.axis, by_columns)
 
-    def constants(self, tile: ScanTile) -> dict[str, Any]:
+    def constants(self, tile: ScanTile, programs: int) -> dict[str, Any]:
         along, beside = (tuple(step == 1 for step in dim.steps) for dim in (self.axis, self.beside))
-        return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps}
+        wide = is_wide(max(programs, self.axis.extent, self.beside.extent))
+        return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps, "WIDE": wide}
 
     def _vectors(self, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
         """Along which of the two vectors are read, if any: whose steps and extents matter for that. Back along rows there are none."""
