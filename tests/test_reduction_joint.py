@@ -109,6 +109,22 @@ def test_matrix_norm() -> None:
         functional.matrix_norm(x.detach(), dim=(0, 1, 2))
 
 
+def test_trace() -> None:
+    """Of one matrix as in PyTorch, and of several; a diagonal longer than a block too."""
+    for shape in ((5, 5), (3, 70), (70, 3), (3001, 2900), (0, 3)):
+        (x,) = _numbers(shape)
+        x.requires_grad_()
+        ours, theirs = own.trace(x), torch.trace(x)
+        assert ours.shape == () and torch.allclose(ours, theirs)
+        assert torch.equal(*(torch.autograd.grad(3.0 * each, x)[0] for each in (ours, theirs)))
+    (x,) = _numbers((2, 3, 4, 5))
+    for given in (x, x.transpose(0, 3)):
+        assert torch.allclose(functional.trace(given), given.diagonal(dim1=-2, dim2=-1).sum(-1))
+    assert functional.trace(torch.ones(3, 3, dtype=torch.bool)).item() == 3
+    with pytest.raises(bk.InvalidProblem, match="rank of at least 2"):
+        functional.trace(numpy.zeros(3))
+
+
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(bk.InvalidProblem, match="other"):
         functional.dist(numpy.zeros((3, 4)), numpy.zeros((3, 5)))

@@ -141,6 +141,13 @@ from baracuda_kernels.ops.reduction import ReduceToArgs as ReduceToArgs
 from baracuda_kernels.ops.reduction import ReduceToDescriptor as ReduceToDescriptor
 from baracuda_kernels.ops.reduction import ReduceToKind as ReduceToKind
 from baracuda_kernels.ops.reduction import ReduceToPlan as ReduceToPlan
+from baracuda_kernels.ops.reduction import TraceArgs as TraceArgs
+from baracuda_kernels.ops.reduction import TraceBackwardArgs as TraceBackwardArgs
+from baracuda_kernels.ops.reduction import TraceBackwardDescriptor as TraceBackwardDescriptor
+from baracuda_kernels.ops.reduction import TraceBackwardPlan as TraceBackwardPlan
+from baracuda_kernels.ops.reduction import TraceDescriptor as TraceDescriptor
+from baracuda_kernels.ops.reduction import TraceKind as TraceKind
+from baracuda_kernels.ops.reduction import TracePlan as TracePlan
 from baracuda_kernels.ops.scan import ScanArgs as ScanArgs
 from baracuda_kernels.ops.scan import ScanBackwardArgs as ScanBackwardArgs
 from baracuda_kernels.ops.scan import ScanBackwardDescriptor as ScanBackwardDescriptor

@@ -36,6 +36,15 @@ from baracuda_kernels.ops.reduction.reduction import (
     ReduceToArgs,
     ReduceToPlan,
 )
+from baracuda_kernels.ops.reduction.trace import (
+    TraceArgs,
+    TraceBackwardArgs,
+    TraceBackwardDescriptor,
+    TraceBackwardPlan,
+    TraceDescriptor,
+    TraceKind,
+    TracePlan,
+)
 
 __all__ = [
     "ReduceArgs",
@@ -66,4 +75,11 @@ __all__ = [
     "ReduceToDescriptor",
     "ReduceToKind",
     "ReduceToPlan",
+    "TraceArgs",
+    "TraceBackwardArgs",
+    "TraceBackwardDescriptor",
+    "TraceBackwardPlan",
+    "TraceDescriptor",
+    "TraceKind",
+    "TracePlan",
 ]

@@ -25,6 +25,7 @@ from baracuda_kernels.ops.reduction.joint import ReduceJointBackwardPlan, Reduce
 from baracuda_kernels.ops.reduction.pairs import ReduceChoiceBackwardPlan, ReducePairBackwardPlan, ReducePairPlan
 from baracuda_kernels.ops.reduction.reduction import ReduceBackwardPlan, ReducePlan, ReduceToPlan
 from baracuda_kernels.ops.reduction.tables import EVERY
+from baracuda_kernels.ops.reduction.trace import TraceBackwardDescriptor, TraceBackwardPlan, TraceDescriptor, TracePlan
 
 __all__: list[str] = []  # what it declares is found by its name, and hides what Python has under names such as sum
 
@@ -124,6 +125,18 @@ def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
     if len(input.axes(dim, "dim")) != 2:
         raise InvalidProblem(input.function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dim", repr(dim), "two axes")])
     return input
+
+
+@function(TracePlan, gradient="trace_backward")
+def trace(input: View) -> TraceDescriptor:
+    """The sum along the diagonal of a matrix, or of each of several: the last two axes."""
+    return TraceDescriptor(input.shape, input.element)
+
+
+@function(TraceBackwardPlan)
+def trace_backward(d_result: View, input: View) -> TraceBackwardDescriptor:
+    """The gradient of trace, from that of its result."""
+    return TraceBackwardDescriptor(input.shape, input.element)
 
 
 # --- two operands --------------------------------------------------------------------------------------------------------------

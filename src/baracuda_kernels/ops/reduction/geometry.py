@@ -11,15 +11,9 @@ from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.ops.reduction.program import helpers_of, reduction_of, sum_of
 
 __all__ = [
-    "backward_bytes",
-    "broadcast_stride",
-    "kept_stride",
-    "no_bytes",
-    "place_stride",
-    "reduce_bytes",
-    "reduce_to_bytes",
-    "target_stride",
-]
+    "backward_bytes", "below_stride", "broadcast_stride", "diagonal_stride", "kept_stride", "no_bytes", "place_stride", "reduce_bytes",
+    "reduce_to_bytes", "target_stride",
+]  # fmt: skip
 
 
 def kept_stride(problem: Any, stride: Sequence[int]) -> list[int]:
@@ -33,6 +27,16 @@ def broadcast_stride(problem: Any, stride: Sequence[int], is_kept: bool = False)
     """A result's strides along the axes of the input: 0 where it is the same for all elements."""
     kept = iter(stride if is_kept else kept_stride(problem, stride))
     return tuple(0 if axis in problem.axes else next(kept) for axis in range(len(problem.shape)))
+
+
+def diagonal_stride(stride: Sequence[int]) -> tuple[int, ...]:
+    """The strides of the diagonals of matrices along the last two axes."""
+    return (*stride[:-2], stride[-2] + stride[-1])
+
+
+def below_stride(problem: Any) -> tuple[int, ...]:
+    """The strides along which the distance from the diagonal grows."""
+    return (*[0] * (len(problem.shape) - 2), 1, -1)
 
 
 def place_stride(problem: Any) -> tuple[int, ...]:

@@ -10,19 +10,30 @@ from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.formula import llvm_launch
 from baracuda_kernels.formula.llvm_reduction_launch import kernel
 from baracuda_kernels.lang import parallel
-from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, place_stride, target_stride
-from baracuda_kernels.ops.reduction.program import COUNTED, choice_program, gradient_program, helpers_of, reduction_of, sum_of
+from baracuda_kernels.ops.reduction.geometry import (
+    below_stride,
+    broadcast_stride,
+    diagonal_stride,
+    kept_stride,
+    place_stride,
+    target_stride,
+)
+from baracuda_kernels.ops.reduction.program import (
+    BELOW,
+    COUNTED,
+    choice_program,
+    diagonal_program,
+    gradient_program,
+    helpers_of,
+    reduction_of,
+    sum_of,
+    trace_of,
+)
 
 __all__ = [
-    "reduce",
-    "reduce_backward",
-    "reduce_choice_backward",
-    "reduce_joint",
-    "reduce_joint_backward",
-    "reduce_pair",
-    "reduce_pair_backward",
-    "reduce_to",
-]
+    "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
+    "reduce_to", "trace", "trace_backward",
+]  # fmt: skip
 
 Bind = Callable[[Sequence[Any]], parallel.Launch]
 
@@ -109,6 +120,29 @@ def reduce_choice_backward(problem: Any) -> Bind:
         def launch(args: Any, workspace: Any, stream: Any) -> None:
             d_result_at, _, second_at, d_input_at = args.addresses
             fill(_Addresses((d_result_at, second_at, 0, d_input_at)), 0, stream)
+
+        return launch
+
+    return bind
+
+
+def trace(problem: Any) -> Bind:
+    """The kernel for a trace: bind(layouts of input, result) -> launch."""
+    bind = kernel(trace_of(problem), problem.diagonal_shape, (len(problem.shape) - 2,))
+    return lambda layouts: bind([diagonal_stride(layouts[0].stride)], [layouts[1].stride])
+
+
+def trace_backward(problem: Any) -> Bind:
+    """The kernel for the gradient of a trace: bind(layouts of d_result, input, d_input) -> launch."""
+    elementwise = llvm_launch.kernel(diagonal_program(problem.element), problem.shape, counted=(BELOW,))
+
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
+        d_result, _, d_input = (layout.stride for layout in layouts)
+        fill = elementwise(list(map(_Strides, ((*d_result, 0, 0), below_stride(problem), d_input))))
+
+        def launch(args: Any, workspace: Any, stream: Any) -> None:
+            d_result_at, _, d_input_at = args.addresses
+            fill(_Addresses((d_result_at, 0, d_input_at)), 0, stream)
 
         return launch
 

@@ -8,7 +8,7 @@ from typing import Any
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, parameter_of, register
+from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.ops.reduction.formulas import highest
@@ -17,9 +17,12 @@ from baracuda_kernels.ops.reduction.row import ReduceRow
 from baracuda_kernels.ops.reduction.rows import TABLE
 from baracuda_kernels.ops.reduction.tables import EVERY
 
-__all__ = ["COUNTED", "choice_program", "gradient_program", "helpers_of", "reduction_of", "sum_of"]
+__all__ = [
+    "BELOW", "COUNTED", "choice_program", "diagonal_program", "gradient_program", "helpers_of", "reduction_of", "sum_of", "trace_of",
+]  # fmt: skip
 
 COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
+BELOW = 1  # the same of a trace
 F64, I32, I64 = ElementKind.F64, ElementKind.I32, ElementKind.I64
 FEW = (1 << 31) - (1 << 17)  # elements up to which their numbers, a tile more included, are i32
 
@@ -67,6 +70,7 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
     computing = row.computed(element)
     count, parameters = _parameters(row, computing)
     given = 1 + len(parameters)
+    rough = all(result in HALVES for result in results)
     of_element = (element, counting, *[element] * row.operands)
 
     def appended(states: int) -> list[Expr]:
@@ -84,10 +88,20 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
     finished = tuple(convert(each, register(kind)) for each, kind in zip(finished, results, strict=True))
     return Reduction(
         Program((), state, tuple(starts), given),
-        Program((*state, *of_element), state, expanded(_tuple(append)), given),
-        Program(state * 2, state, expanded(combined), given),
-        Program(state, results, expanded(finished), given),
+        Program((*state, *of_element), state, expanded(_tuple(append), rough), given),
+        Program(state * 2, state, expanded(combined, rough), given),
+        Program(state, results, expanded(finished, rough), given),
     )
+
+
+def trace_of(problem: Any) -> Reduction:
+    """The sum of what is on a diagonal."""
+    return _reduction("sum", (), problem.element, I64)
+
+
+def diagonal_program(element: ElementKind) -> Program:
+    """The gradient of one element: inputs are the result's gradient, and how far below the diagonal the element is."""
+    return Program((element, I64), (element,), (where(eq(input_of(BELOW, I64), 0), input_of(0, element), 0),))
 
 
 def choice_program(element: ElementKind) -> Program:
@@ -110,4 +124,4 @@ def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
     elements = (element,) * (row.operands + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
     given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
     slopes = tuple(convert(each, register(element)) for each in _tuple(row.gradient(*given, count, *parameters)))
-    return Program(elements, (element,) * row.operands, expanded(slopes), 1 + len(parameters))
+    return Program(elements, (element,) * row.operands, expanded(slopes, element in HALVES), 1 + len(parameters))

@@ -15,19 +15,30 @@ from baracuda_kernels.formula import triton_launch
 from baracuda_kernels.formula.triton_reduction import calls
 from baracuda_kernels.gpu.call import Argument, At, Call, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.reduction.geometry import broadcast_stride, kept_stride, place_stride, target_stride
-from baracuda_kernels.ops.reduction.program import COUNTED, choice_program, gradient_program, helpers_of, reduction_of, sum_of
+from baracuda_kernels.ops.reduction.geometry import (
+    below_stride,
+    broadcast_stride,
+    diagonal_stride,
+    kept_stride,
+    place_stride,
+    target_stride,
+)
+from baracuda_kernels.ops.reduction.program import (
+    BELOW,
+    COUNTED,
+    choice_program,
+    diagonal_program,
+    gradient_program,
+    helpers_of,
+    reduction_of,
+    sum_of,
+    trace_of,
+)
 
 __all__ = [
-    "reduce",
-    "reduce_backward",
-    "reduce_choice_backward",
-    "reduce_joint",
-    "reduce_joint_backward",
-    "reduce_pair",
-    "reduce_pair_backward",
-    "reduce_to",
-]
+    "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
+    "reduce_to", "trace", "trace_backward",
+]  # fmt: skip
 
 
 def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]]) -> Bind:
@@ -77,6 +88,28 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
         d_result, _, second, d_input = strides
         every = [broadcast_stride(problem, d_result), broadcast_stride(problem, second), place_stride(problem), d_input]
         found = triton_launch.calls(choice_program(element), problem.shape, every, counted=(COUNTED,))
+        return [_with_operands(call, operands) for call in found]
+
+    return _bind(device, made)
+
+
+def trace(problem: Any, device: Device) -> Bind:
+    """The kernel for a trace: bind(layouts of input, result) -> launch."""
+    reduction, along = trace_of(problem), (len(problem.shape) - 2,)
+    return _bind(
+        device,
+        lambda strides: calls(reduction, problem.diagonal_shape, along, [diagonal_stride(strides[0])], [strides[1]]),
+    )
+
+
+def trace_backward(problem: Any, device: Device) -> Bind:
+    """The kernel for the gradient of a trace: bind(layouts of d_result, input, d_input) -> launch."""
+    operands: list[Argument] = [At(0, problem.element), Step(0), At(2, problem.element)]
+
+    def made(strides: Sequence[Sequence[int]]) -> list[Call]:
+        d_result, _, d_input = strides
+        every = [(*d_result, 0, 0), below_stride(problem), d_input]
+        found = triton_launch.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
         return [_with_operands(call, operands) for call in found]
 
     return _bind(device, made)
