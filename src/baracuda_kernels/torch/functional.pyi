@@ -1731,6 +1731,13 @@ def threshold_backward(
     threshold: float = 0.0,
     value: float = 0.0,
 ) -> A: ...
+def trace(
+    input: A,
+) -> A: ...
+def trace_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def trunc(
     input: A,
 ) -> A: ...
