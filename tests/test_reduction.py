@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -14,8 +15,10 @@ import baracuda_kernels as bk
 import baracuda_kernels.torch
 from baracuda_kernels import functional
 from baracuda_kernels.core.element import FLOATS
+from baracuda_kernels.formula import llvm_reduction_launch
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.ops.reduction import ReduceDescriptor, ReduceKind, ReduceToDescriptor
+from baracuda_kernels.ops.reduction.program import reduction_of
 from baracuda_kernels.ops.reduction.rows import TABLE
 
 INF, NAN = math.inf, math.nan
@@ -83,6 +86,18 @@ def test_variance_far_from_zero() -> None:
     outlier = x.clone()
     outlier[:, 0] = 1e8
     assert torch.allclose(_of("var", outlier, 1), outlier.var(1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["argmax", "nanargmin"])
+def test_more_elements_than_32_bits_count(name: str) -> None:
+    """They are numbered in 64 bits, by the same formulas."""
+    few, many = (ReduceDescriptor(ReduceKind(name), (count,), 1, bk.ElementKind.F32) for count in (3000, 1 << 31))
+    assert reduction_of(few).place is bk.ElementKind.I32 and reduction_of(many).place is bk.ElementKind.I64
+    x = numpy.random.default_rng(9).standard_normal(3000).astype(numpy.float32)
+    result = numpy.empty((), numpy.int64)
+    launch = llvm_reduction_launch.kernel(reduction_of(many), (3000,), (0,))([(1,)], [()])
+    launch(SimpleNamespace(addresses=(x.ctypes.data, result.ctypes.data)), 0, None)
+    assert result == getattr(numpy, name)(x)
 
 
 # --- PyTorch's results ---------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ __all__ = [
     "lowest",
     "multiplied",
     "next_best",
+    "next_exponential",
     "number_of_best",
     "number_of_best_present",
     "one",
@@ -195,6 +196,12 @@ def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:
     is_higher = _or_nan(other > top, other)
     scale = exp_nonpositive(where(eq(top, other), 0, -absolute(top - other)))
     return where(is_higher, other, top), where(is_higher, total * scale + more, total + more * scale)
+
+
+def next_exponential(top: Expr, total: Expr, x: Expr, place: Expr, first: Expr) -> State:
+    """The same of one element more. A NaN need not be the top: it shows in the sum."""
+    scale, is_higher = exp_nonpositive(where(eq(x, top), 0, -absolute(x - top))), x > top
+    return where(is_higher, x, top), where(is_higher, total * scale + 1.0, total + scale)
 
 
 def extremes(low: Expr, high: Expr, lower: Expr, higher: Expr) -> State:

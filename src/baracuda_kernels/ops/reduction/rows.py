@@ -26,6 +26,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     lowest,
     multiplied,
     next_best,
+    next_exponential,
     number_of_best,
     one,
     place_of,
@@ -59,7 +60,7 @@ _LOGSUMEXP = ReduceRow(
     "logsumexp", "The logarithm of the sum of exponentials.",
     lambda x, place, first: (x, constant(1, x.element)), exponentials, lambda element: (-math.inf, 0),
     lambda top, total, count: top + log(total),
-    gradient=lambda d, x, y, count: d * exp(x - y),
+    gradient=lambda d, x, y, count: d * exp(x - y), append=next_exponential,
 )  # fmt: skip
 
 _ROWS = (
