@@ -208,7 +208,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     if DEVICE.kind is bk.DeviceKind.CPU:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    for name, value in (("TILE_BYTES", 512), ("UNIT", 64), ("PROGRAMS", 24), ("FEWEST", 2), ("TOTALS_AT_ONCE", 8)):
+    for name, value in (("TILE", 64), ("PAIR_TILE", 32), ("UNIT", 64), ("PROGRAMS", 24), ("FEWEST", 2), ("TOTALS_AT_ONCE", 8)):
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 
 

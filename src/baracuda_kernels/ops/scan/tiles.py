@@ -11,15 +11,14 @@ from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
 
 __all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "tile_for"]
 
-ROW_TILE, COLUMN_TILE = 1024, 2048  # elements; a walk down columns has fewer programs, and each of them more under way
-TILE_BYTES = 16 << 10  # of their states: more do not fit the registers
-PER_WARP = 256  # elements
+TILE, PAIR_TILE = 2048, 1024  # elements of four warps, whose states are one number each, or two
+WARPS = 4
 BESIDE = 32  # lines side by side that make whole lines of memory
 PROGRAMS = 1024  # so many keep any device busy
 FEWEST = 8  # segments that are worth reading everything twice
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
-TOTALS_AT_ONCE = 1024
+TOTALS_AT_ONCE = 256
 
 
 class ScanTile(NamedTuple):
@@ -38,14 +37,14 @@ class Split(NamedTuple):
 
 def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of so many lines beside each other."""
-    size = TILE_BYTES // sum(element.size for element in formulas.states)
-    size = min(COLUMN_TILE if by_columns else ROW_TILE, 1 << (size.bit_length() - 1))
+    size = TILE if len(formulas.states) == 1 else PAIR_TILE
+    per_warp = size // WARPS
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
     beside = min(BESIDE, power_of_two(lines)) if by_columns else 1
     steps = min(size // beside, most, power_of_two(extent))
     beside = beside if by_columns else min(size // steps, power_of_two(lines))
     # A program of one warp reads all of a small tile before it writes any.
-    return ScanTile(beside, steps, max(1, min(8, beside * steps // PER_WARP)), max(1, TOTALS_AT_ONCE // beside))
+    return ScanTile(beside, steps, max(1, beside * steps // per_warp), max(1, TOTALS_AT_ONCE // beside))
 
 
 def split_for(lines: int, extent: int, by_columns: bool) -> Split:

@@ -19,7 +19,7 @@ from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["scan", "scan_backward"]
 
-LONG = 8  # tiles of a walk that are worth reading ahead
+LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
 Operand = At | Lent
 
 
@@ -85,7 +85,7 @@ def _scan_calls(
                 "COMMUTES": formulas.commutes,
                 "PART": part.value,
                 "TOTALS_AT_ONCE": tile.totals,
-                "STAGES": 2 if split.length >= LONG * tile.steps else 1,
+                "STAGES": 2 if walk.by_columns and split.length >= LONG * tile.steps else 1,
             },
             tile.warps,
             contracts=False,
