@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.device import Device
@@ -19,7 +20,7 @@ from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["scan", "scan_backward"]
 
-LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
+LONG = 8  # tiles of a walk that are worth reading ahead, down columns in vectors: rows have more programs to wait with
 Operand = At | Lent
 
 
@@ -68,6 +69,11 @@ def _scan_calls(
     programs = walk.programs(tile) * split.segments
 
     def call(part: Any, writes: tuple[Operand, ...]) -> Call:
+        ahead = walk.by_columns and split.length >= LONG * tile.steps
+        one_by_one = staged(part, writes, 1)
+        return replace(staged(part, writes, 2), otherwise=one_by_one) if ahead else one_by_one
+
+    def staged(part: Any, writes: tuple[Operand, ...], stages: int) -> Call:
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         return Call(
             scan_tiles,
@@ -85,7 +91,7 @@ def _scan_calls(
                 "COMMUTES": formulas.commutes,
                 "PART": part.value,
                 "TOTALS_AT_ONCE": tile.totals,
-                "STAGES": 2 if walk.by_columns and split.length >= LONG * tile.steps else 1,
+                "STAGES": stages,
             },
             tile.warps,
             contracts=False,
