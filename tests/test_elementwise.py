@@ -94,6 +94,44 @@ def test_gradients_of_broadcast_operands() -> None:
     assert torch.autograd.gradcheck(lambda a: bt.tanh(a), (a,))
 
 
+# --- gated activations ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [-1, 1, 0])
+def test_halves_of_one_tensor(dim: int) -> None:
+    import baracuda_kernels.torch as bt
+
+    x = torch.randn(4, 6, 8, dtype=torch.float64, requires_grad=True)
+    whole = x.detach()
+    expected = torch.nn.functional.glu(whole, dim)
+    for found in (bk.glu(whole, dim), bk.glu(whole, dim=dim), bk.glu(input=whole, dim=dim), bk.glu(*whole.chunk(2, dim))):
+        torch.testing.assert_close(found, expected)
+    numpy.testing.assert_allclose(bk.glu(whole.numpy(), dim), expected)
+    first, second = whole.chunk(2, dim)
+    torch.testing.assert_close(bk.swiglu(whole, dim), torch.nn.functional.silu(first) * second)
+    assert torch.autograd.gradcheck(lambda x: bt.geglu(x, dim), (x,))
+    compiled = torch.compile(lambda x: bt.glu(x, dim), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), expected)
+
+
+def test_halves_are_views() -> None:
+    x = numpy.ones((64, 128), numpy.float32)
+    ((first, second), _) = bk.glu.spread((x,), {})
+    assert numpy.shares_memory(first, x) and numpy.shares_memory(second, x) and first.shape == second.shape == (64, 64)
+
+
+def test_halves_that_make_no_sense() -> None:
+    x = numpy.ones((3, 4), numpy.float32)
+    with pytest.raises(bk.InvalidProblem, match=r"input has the wrong shape: got \(3, 4\), wanted an even extent along dim 0"):
+        bk.glu(x, 0)
+    with pytest.raises(bk.InvalidProblem, match="dim is not an axis"):
+        bk.glu(x, dim=2)
+    with pytest.raises(bk.InvalidProblem, match="gate must be left out"):
+        bk.glu(x, x, dim=0)
+    with pytest.raises(bk.InvalidProblem, match="input cannot be seen as an array"):
+        bk.glu(3)
+
+
 # --- fused formulas --------------------------------------------------------------------------------------------------------------
 
 

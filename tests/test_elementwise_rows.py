@@ -187,7 +187,7 @@ def test_every_name_of_the_inventory_has_a_row_or_a_reason() -> None:
     served = [name for row in ROWS for name in (row.name, *row.aliases)]
     assert len(served) == len(set(served))
     assert names - set(served) == set(NOT_ROWS)
-    assert set(served) - names == {"gelu_tanh"}  # the inventory has one name for both
+    assert set(served) - names == {"gelu_tanh", "mantissa"}  # the inventory has one name for both gelu, and for frexp
 
 
 def test_everything_about_a_row_is_there() -> None:
@@ -272,6 +272,7 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "glu": lambda a, b: F.glu(torch.stack((a, b)), 0)[0],
     "isclose": lambda x, y, rtol, atol, equal_nan: torch.isclose(x, y, rtol, atol, bool(equal_nan)),
+    "mantissa": lambda x: torch.frexp(x)[0],
     "logit": lambda x, eps: torch.logit(x, None if numpy.isnan(eps) else eps),
     "nan_to_num": lambda x, *numbers: torch.nan_to_num(x, *(None if numpy.isnan(number) else number for number in numbers)),
     "polygamma": lambda x, n: torch.polygamma(int(n), x),

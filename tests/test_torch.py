@@ -43,7 +43,7 @@ def test_every_function_is_there_with_its_signature() -> None:
     named = {line.split(" as ")[1] for line in stub.splitlines() if " as " in line}
     assert named | set(registry.functions()) == set(bt.__all__)
     for name, function in FUNCTIONS.items():
-        assert list(inspect.signature(getattr(bt, name)).parameters) == list(function.declared.parameters)
+        assert list(inspect.signature(getattr(bt, name)).parameters) == list(function.public.parameters)
         assert getattr(bt, name).__doc__ == function.__doc__
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
 from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, Row
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 from generator.tables import code, table
@@ -21,7 +22,13 @@ TIERS = ("1", "2", "3")
 def rows() -> str:
     """Every op of the tables."""
     parts = []
-    for title, rows in (("One operand", UNARY), ("Two operands", BINARY), ("Three operands", TERNARY), ("Gated", GATED)):
+    for title, rows in (
+        ("One operand", UNARY),
+        ("Two operands", BINARY),
+        ("Three operands", TERNARY),
+        ("Gated", GATED),
+        ("Two results", UNARY_PAIRS | BINARY_PAIRS),
+    ):
         parts += [
             f"### {title}",
             "",
@@ -34,6 +41,7 @@ def rows() -> str:
 def _row(row: Row) -> tuple[str, ...]:
     parameters = ", ".join(f"`{each.name}={each.default:g}`" for each in row.parameters)
     result = "" if row.result is None else f", giving {row.result}"
+    result += "".join(f", giving {each} too" for each in row.more_results(row.elements[0]) if each is not row.elements[0])
     return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.differentiable else "no"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.described import Option
 from baracuda_kernels.core.function import Function
-from baracuda_kernels.core.view import Dtype
+from baracuda_kernels.core.view import Dtype, Number
 
 COMMON = {"preference": "PlanPreference | None = None", "stream": "Stream | None = None"}
 
@@ -50,12 +50,13 @@ def _definitions(function: Function, tensors: bool) -> Iterator[str]:
 
 def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> Iterator[str]:
     starred = False
-    for parameter in function.declared.parameters.values():
+    for parameter in function.public.parameters.values():
         if parameter.kind is Parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
         if parameter.name in function.inputs:
-            kind = "A | None" if function.optional(parameter.name) else "A"
+            is_optional = function.optional(parameter.name) or parameter.default is None
+            kind = "A | float" if parameter.name in function.scalars else "A | None" if is_optional else "A"
             yield f"{parameter.name}: {kind}{'' if parameter.default is Parameter.empty else ' = None'}"
         elif parameter.name in form:
             chosen = form[parameter.name]
@@ -107,4 +108,6 @@ def _name(kind: Any) -> str:
         return "None"
     if kind is Dtype:
         return "Any"  # dtypes of frameworks have no type in common
+    if kind is Number:
+        return "float"
     return kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)

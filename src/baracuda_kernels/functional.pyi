@@ -54,8 +54,8 @@ def acosh_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def add(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: A | dict[str, Any] | None = None,
@@ -64,18 +64,18 @@ def add(
 ) -> A: ...
 def add_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def addcdiv(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
     *,
     out: A | dict[str, Any] | None = None,
@@ -84,19 +84,19 @@ def addcdiv(
 ) -> A: ...
 def addcdiv_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def addcmul(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
     *,
     out: A | dict[str, Any] | None = None,
@@ -105,19 +105,19 @@ def addcmul(
 ) -> A: ...
 def addcmul_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def affine(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    scale: A | float,
+    shift: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -125,14 +125,14 @@ def affine(
 ) -> A: ...
 def affine_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    scale: A | float,
+    shift: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -295,8 +295,8 @@ def atan(
     stream: Stream | None = None,
 ) -> A: ...
 def atan2(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -304,13 +304,13 @@ def atan2(
 ) -> A: ...
 def atan2_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def atan_backward(
     d_result: A,
     input: A,
@@ -357,8 +357,8 @@ def average_backward(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def beta(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -366,17 +366,17 @@ def beta(
 ) -> A: ...
 def beta_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def betainc(
-    input: A,
-    second: A,
-    third: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -384,17 +384,17 @@ def betainc(
 ) -> A: ...
 def betainc_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def betaln(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -402,13 +402,13 @@ def betaln(
 ) -> A: ...
 def betaln_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def bitcast(
     input: A,
     dtype: Any,
@@ -418,16 +418,16 @@ def bitcast(
     stream: Stream | None = None,
 ) -> A: ...
 def bitwise_and(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def bitwise_left_shift(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -441,24 +441,24 @@ def bitwise_not(
     stream: Stream | None = None,
 ) -> A: ...
 def bitwise_or(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def bitwise_right_shift(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def bitwise_xor(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -528,9 +528,9 @@ def celu_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def clamp(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    min: A | float,
+    max: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -538,14 +538,14 @@ def clamp(
 ) -> A: ...
 def clamp_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    min: A | float,
+    max: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def clz(
     input: A,
     *,
@@ -554,8 +554,8 @@ def clz(
     stream: Stream | None = None,
 ) -> A: ...
 def copysign(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -563,13 +563,13 @@ def copysign(
 ) -> A: ...
 def copysign_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def cos(
     input: A,
     *,
@@ -757,8 +757,8 @@ def dist_backward(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def div(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -766,13 +766,30 @@ def div(
 ) -> A: ...
 def div_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
+def divmod(
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def divmod_backward(
+    d_remainder: A,
+    input: A | float,
+    other: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def elu(
     input: A,
     alpha: float = 1.0,
@@ -806,8 +823,8 @@ def entr_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def eq(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -927,8 +944,8 @@ def expm1_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def float_power(
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -936,13 +953,13 @@ def float_power(
 ) -> A: ...
 def float_power_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def floor(
     input: A,
     *,
@@ -959,17 +976,17 @@ def floor_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def floor_divide(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def fma(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    second: A | float,
+    third: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -977,17 +994,17 @@ def fma(
 ) -> A: ...
 def fma_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    second: A | float,
+    third: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def fmax(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -995,16 +1012,16 @@ def fmax(
 ) -> A: ...
 def fmax_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def fmin(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1012,16 +1029,16 @@ def fmin(
 ) -> A: ...
 def fmin_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def fmod(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1029,13 +1046,13 @@ def fmod(
 ) -> A: ...
 def fmod_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def frac(
     input: A,
     *,
@@ -1045,6 +1062,21 @@ def frac(
 ) -> A: ...
 def frac_backward(
     d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def frexp(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def frexp_backward(
+    d_mantissa: A,
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -1067,16 +1099,16 @@ def gamma_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def gcd(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def ge(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1084,7 +1116,8 @@ def ge(
 ) -> A: ...
 def geglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1101,6 +1134,7 @@ def geglu_backward(
 ) -> tuple[A, A]: ...
 def gelu(
     input: A,
+    approximate: str = "none",
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1109,6 +1143,7 @@ def gelu(
 def gelu_backward(
     d_result: A,
     input: A,
+    approximate: str = "none",
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1131,7 +1166,8 @@ def gelu_tanh_backward(
 ) -> A: ...
 def glu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1147,8 +1183,8 @@ def glu_backward(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def gt(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1221,16 +1257,16 @@ def hardtanh_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def heaviside(
-    input: A,
-    other: A,
+    input: A | float,
+    values: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def hypot(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1238,13 +1274,13 @@ def hypot(
 ) -> A: ...
 def hypot_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def i0(
     input: A,
     *,
@@ -1306,16 +1342,16 @@ def i1e_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def igamma(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def igammac(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1354,8 +1390,8 @@ def integer_pow_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def isclose(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     rtol: float = 1e-05,
     atol: float = 1e-08,
     equal_nan: float = 0.0,
@@ -1454,16 +1490,16 @@ def l2_norm_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def lcm(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def ldexp(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1471,16 +1507,16 @@ def ldexp(
 ) -> A: ...
 def ldexp_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def le(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1504,9 +1540,9 @@ def leaky_relu_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def lerp(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    end: A | float,
+    weight: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1514,14 +1550,14 @@ def lerp(
 ) -> A: ...
 def lerp_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    end: A | float,
+    weight: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def lgamma(
     input: A,
     *,
@@ -1665,16 +1701,16 @@ def log_softmax_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def logaddexp(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def logaddexp2(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1682,22 +1718,22 @@ def logaddexp2(
 ) -> A: ...
 def logaddexp2_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def logaddexp_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
     dim: int,
@@ -1719,8 +1755,8 @@ def logcumsumexp_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def logical_and(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1734,16 +1770,16 @@ def logical_not(
     stream: Stream | None = None,
 ) -> A: ...
 def logical_or(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
 def logical_xor(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1822,8 +1858,23 @@ def logsumexp_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def lt(
+    input: A | float,
+    other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def mantissa(
     input: A,
-    other: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def mantissa_backward(
+    d_result: A,
+    input: A,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1872,8 +1923,8 @@ def max_with_indices_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def maximum(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1881,13 +1932,13 @@ def maximum(
 ) -> A: ...
 def maximum_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def mean(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1929,8 +1980,8 @@ def min_with_indices_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def minimum(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1938,13 +1989,13 @@ def minimum(
 ) -> A: ...
 def minimum_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def mish(
     input: A,
     *,
@@ -1960,9 +2011,24 @@ def mish_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
-def mul(
+def modf(
     input: A,
-    other: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def modf_backward(
+    d_fractional: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def mul(
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1970,16 +2036,16 @@ def mul(
 ) -> A: ...
 def mul_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def mulhi(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2237,8 +2303,8 @@ def ndtri_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def ne(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2260,8 +2326,8 @@ def neg_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def nextafter(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2269,13 +2335,13 @@ def nextafter(
 ) -> A: ...
 def nextafter_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def norm(
     input: A,
     p: float = 2.0,
@@ -2362,8 +2428,8 @@ def positive_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def pow(
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2371,16 +2437,16 @@ def pow(
 ) -> A: ...
 def pow_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def prelu(
-    input: A,
-    other: A,
+    input: A | float,
+    weight: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2388,13 +2454,13 @@ def prelu(
 ) -> A: ...
 def prelu_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    weight: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def prod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -2495,7 +2561,8 @@ def reduce_xor(
 ) -> A: ...
 def reglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2511,8 +2578,8 @@ def reglu_backward(
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
 def rel_entr(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2520,13 +2587,13 @@ def rel_entr(
 ) -> A: ...
 def rel_entr_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def relu(
     input: A,
     *,
@@ -2558,8 +2625,8 @@ def relu_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def remainder(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2567,13 +2634,13 @@ def remainder(
 ) -> A: ...
 def remainder_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 @overload
 def rms_norm(
     x: A,
@@ -2662,8 +2729,8 @@ def rsqrt_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def rsub(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2672,14 +2739,14 @@ def rsub(
 ) -> A: ...
 def rsub_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 @overload
 def sdpa(
     q: A,
@@ -2736,8 +2803,8 @@ def selu_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def shift_right_logical(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3047,8 +3114,8 @@ def std_mean_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def sub(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: A | dict[str, Any] | None = None,
@@ -3057,14 +3124,14 @@ def sub(
 ) -> A: ...
 def sub_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def sum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -3095,7 +3162,8 @@ def sum_to_size(
 ) -> A: ...
 def swiglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3272,9 +3340,28 @@ def vector_norm_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def where(
+    condition: A,
+    input: A | float,
+    other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def where_backward(
+    condition: A,
+    d_result: A,
+    input_value: float | None = None,
+    other_value: float | None = None,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def xlog1py(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3282,16 +3369,16 @@ def xlog1py(
 ) -> A: ...
 def xlog1py_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def xlogy(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3299,16 +3386,16 @@ def xlogy(
 ) -> A: ...
 def xlogy_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def zeta(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

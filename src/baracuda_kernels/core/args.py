@@ -46,6 +46,7 @@ class Operand:
     may_be: tuple[str, ...]
     shared_axes: tuple[int, ...]
     broadcasts: bool  # whether functions take smaller arrays for it
+    scalar: str | None  # the descriptor's field that has its number, where functions take one instead of an array
 
     @property
     def writes(self) -> bool:
@@ -124,14 +125,16 @@ def _declare(
     may_be: tuple[str, ...] = (),
     shared_axes: tuple[int, ...] = (),
     broadcasts: bool = False,
+    scalar: str | None = None,
 ) -> Any:
-    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts)
+    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts, scalar)
 
 
 def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
     """An input. `shape` names a descriptor attribute (or several, any of which will do), as does `element`; `present` names a
     flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides; functions
-    take an array of any shape that `broadcasts` to its own, a plan only a view that has that shape."""
+    take an array of any shape that `broadcasts` to its own, a plan only a view that has that shape; `scalar` names the field that
+    has the number for which there is no array."""
     return _declare(Access.READ, shape, doc, **rules)
 
 

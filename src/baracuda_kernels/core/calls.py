@@ -108,8 +108,9 @@ class Calls(Described):
             raise TypeError(f"{self.name}: {cause}") from None
         order = [name for name in bound.arguments if name not in named] + list(named)
         bound.apply_defaults()
-        arrays = {name: bound.arguments[name] for name in order if name in self.inputs}
-        options = {name: bound.arguments[name] for name in self.options}
+        arguments = self.separated(bound.arguments) if self.scalars else bound.arguments
+        arrays = {name: arguments[name] for name in order if name in self.inputs}
+        options = {name: arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
         return {name: array for name, array in arrays.items() if array is not None}, options, framework
 
@@ -137,6 +138,8 @@ class Calls(Described):
         for name, value in options.items():
             if framework_of(value) is not None:
                 reasons.append(Reason(ReasonCode.WRONG_TYPE, name, f"a {type(value).__name__}", "a plain value, not an array"))
+        if first is None and not reasons:  # numbers in place of all arrays
+            reasons.append(Reason(ReasonCode.MISSING_OPERAND, next(iter(self.inputs)), "numbers alone", _ARRAYS))
         if reasons or first is None:
             raise rejection(self.name, reasons)
         return first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.view import Number
 
 __all__ = ["COMMON", "RETURN", "Described", "Option"]
 
@@ -40,9 +42,16 @@ class Described:
         operands = self.renamed(plan.args_type.OPERANDS)
         self.name = self.__name__ = self.__qualname__ = describe.__name__
         self.__doc__, self.__module__ = describe.__doc__, describe.__module__
-        self.declared = inspect.signature(describe, eval_str=True)
-        parameters = self.declared.parameters.values()
         reads = {operand.name: operand for operand in operands if not operand.writes}
+        self.scalars = {name: operand.scalar for name, operand in reads.items() if operand.scalar is not None}
+        own = inspect.signature(describe, eval_str=True)
+        hidden = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Number | None)
+            for name in self.scalars.values()
+        ]
+        shown = [each for each in own.parameters.values() if each.name not in self.scalars.values()]
+        self.public, self.declared = own.replace(parameters=shown), own.replace(parameters=[*shown, *hidden])
+        parameters = self.declared.parameters.values()
         self.inputs: dict[str, Operand] = {each.name: reads[each.name] for each in parameters if each.name in reads}
         self.options = {
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
@@ -52,13 +61,21 @@ class Described:
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
         # The public signature: arrays instead of views, and what every function takes.
-        public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in parameters]
+        public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in shown]
         public += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
         self.__signature__ = inspect.Signature(public)
 
     def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
         """A plan's operands by the names that they have here."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
+
+    def separated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with numbers that stand in place of arrays as the options that they are."""
+        found = dict(arguments)
+        for name, scalar in self.scalars.items():
+            if isinstance(found[name], numbers.Real):
+                found[scalar], found[name] = found[name], None
+        return found
 
     def optional(self, name: str) -> bool:
         """Whether that input may be None."""
@@ -98,7 +115,7 @@ class Described:
         """How it is called, without types and without what every function takes."""
         plain = [
             each.replace(annotation=inspect.Parameter.empty, default=getattr(each.default, "value", each.default))
-            for each in self.declared.parameters.values()
+            for each in self.public.parameters.values()
         ]
         return f"{self.name}{inspect.Signature(plain)}"
 

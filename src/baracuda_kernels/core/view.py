@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["Axes", "Dtype", "View", "broadcast_shape", "element_from", "member"]
+__all__ = ["Axes", "Dtype", "Number", "View", "axis_of", "beside", "broadcast_shape", "element_from", "member", "scalar_for"]
 
 Axes = int | tuple[int, ...]
 E = TypeVar("E", bound=Enum)
+EXACT = (1 << 53) - 1  # integers up to it are exact in the f64 that numbers are given in
 
 
 class Dtype:
     """The type of an option that says which element is meant: an `ElementKind`, its name, or a framework's dtype."""
+
+
+class Number:
+    """The type of an option that is a number in place of an array: an int, a float or a bool, which it stays."""
 
 
 class View:
@@ -40,14 +46,7 @@ class View:
 
     def axis(self, axis: int, name: str = "axis") -> int:
         """An axis counted from the first, where a negative one counts from the last."""
-        rank = len(self.shape)
-        try:
-            position = operator.index(axis)
-        except TypeError:
-            position = rank
-        if isinstance(axis, bool) or not -rank <= position < rank:
-            self._refuse(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), f"an int, {-rank} <= {name} < {rank}")
-        return position % rank
+        return axis_of(self.function, len(self.shape), axis, name)
 
     def axes(self, axes: Axes | Sequence[int], name: str = "axes") -> Shape:
         """One axis or several, none of them twice, counted from the first."""
@@ -61,8 +60,54 @@ class View:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
 
 
-def broadcast_shape(function: str, operands: Mapping[str, View]) -> Shape:
-    """The shape that all operands fit."""
+def axis_of(function: str, rank: int, axis: int, name: str) -> int:
+    """An axis of a shape of that rank, counted from the first."""
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        position = rank
+    if isinstance(axis, bool) or not -rank <= position < rank:
+        wanted = f"an int, {-rank} <= {name} < {rank}"
+        raise InvalidProblem(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
+    return position % rank
+
+
+def beside(
+    function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any]
+) -> tuple[ElementKind, dict[str, float | None]]:
+    """The element of the operands that may be numbers and are arrays, and the numbers that the others are."""
+    missing = [name for name, operand in operands.items() if operand is None and numbers.get(name) is None]
+    arrays = [operands[name] for name in numbers if operands[name] is not None]
+    if missing or not arrays:
+        reasons = [Reason(ReasonCode.MISSING_OPERAND, name, None, "an array or a number") for name in missing]
+        alone = Reason(ReasonCode.MISSING_OPERAND, next(iter(numbers)), "numbers alone", "an array, at least for one of them")
+        raise InvalidProblem(function, reasons or [alone])
+    assert arrays[0] is not None
+    element = arrays[0].element
+    return element, {
+        name: None if number is None else scalar_for(element, function, name, number) for name, number in numbers.items()
+    }
+
+
+def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
+    """A number as it stands beside arrays of that element. A float beside integers would have to change their element, and is refused."""
+    if element.is_float:
+        return float(value)
+    beside = f"beside {element}"
+    kind: Any = bool if element is ElementKind.BOOL else numbers.Integral
+    if not isinstance(value, kind):
+        wanted = f"{'a bool' if kind is bool else 'an integer'} {beside}, or an array that is cast first"
+        raise InvalidProblem(function, [Reason(ReasonCode.ELEMENT, name, f"the {type(value).__name__} {value}", wanted)])
+    low, high = LIMITS.get(element, (0, 1))
+    if not max(low, -EXACT) <= value <= min(high, EXACT):
+        wanted = f"an integer from {max(low, -EXACT)} to {min(high, EXACT)} {beside}, or an array"
+        raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, value, wanted)])
+    return float(value)
+
+
+def broadcast_shape(function: str, given: Mapping[str, View | None]) -> Shape:
+    """The shape that all operands fit which are there."""
+    operands = {name: operand for name, operand in given.items() if operand is not None}
     rank = max(len(operand.shape) for operand in operands.values())
     shape = [1] * rank
     for where, operand in operands.items():

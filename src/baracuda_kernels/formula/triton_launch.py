@@ -20,7 +20,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout, Shape
-from baracuda_kernels.formula.expression import Program
+from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.triton_source import formula, inputs_of
 from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for
 from baracuda_kernels.gpu.call import Argument, At, Call, Count, Step, is_wide
@@ -153,6 +153,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
 COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
+LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
 
@@ -254,6 +255,7 @@ def _flat_call(operands: Operands, axis: Dim) -> Call:
                 "WIDE": is_wide(count),
             },
             block.warps,
+            registers=MOST_REGISTERS if len(in_order(operands.program.results)) >= LONG else None,
             contracts=False,
         )
 

@@ -70,12 +70,13 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         _refuse_without_gradient(function, gradient, [name for name, primal in given.items() if primal.perturbed])
         arrays = {name: primal.value for name, primal in given.items()}
         outputs = dict(zip(function.returned(saving), _callback(function, arrays, saving, preference), strict=True))
-        elements = {option: jax.numpy.zeros(0, arrays[name].dtype) for option, name in gradient.elements.items()}
+        # The shapes and elements of the inputs, as arrays without numbers, since nothing else can be kept.
+        forms = {name: jax.numpy.zeros((0, *array.shape), array.dtype) for name, array in arrays.items()}
         kept = {name: arrays.get(name) for name in gradient.saved_inputs} | {name: outputs[name] for name in gradient.saved_outputs}
-        return tuple(outputs[name] for name in returned), (kept, elements)
+        return tuple(outputs[name] for name in returned), (kept, forms)
 
     def backward(saved: tuple[dict[str, Any], dict[str, Any]], upstream: tuple[Any, ...]) -> tuple[Any, ...]:
-        kept, elements = saved
+        kept, forms = saved
         by_output = dict(zip(returned, upstream, strict=True))
         read = gradient.upstream.values()
         _refuse_without_gradient(
@@ -86,10 +87,12 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         operands = kept | {name: _filled(by_output.get(output)) for name, output in gradient.upstream.items()}
         given = {name: operand for name, operand in operands.items() if operand is not None}
         back = gradient.function
-        options = {name: chosen[name] for name in gradient.options} | {name: each.dtype for name, each in elements.items()}
+        options = {name: chosen[name] for name in gradient.options} | {
+            option: forms[name].dtype for option, name in gradient.elements.items()
+        }
         results = _callback(back, given, back.defaults(options), preference)
         by_result = dict(zip(back.outputs, results, strict=True))
-        by_input = {name: _summed(by_result[result], kept.get(name)) for result, name in gradient.results.items()}
+        by_input = {name: _summed(by_result[result], forms.get(name)) for result, name in gradient.results.items()}
         return tuple(by_input.get(name) for name in names)
 
     differentiable = jax.custom_vjp(record)
@@ -99,11 +102,12 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
 
 def _summed(gradient: Any, of: Any) -> Any:
     """The gradient of an input that was broadcast: the sum over all places that it stood for."""
-    if of is None or gradient.shape == of.shape:
+    if of is None or gradient.shape == of.shape[1:]:
         return gradient
-    missing = gradient.ndim - of.ndim
-    shared = [axis for axis, extent in enumerate(of.shape, start=missing) if extent != gradient.shape[axis]]
-    return gradient.sum((*range(missing), *shared)).reshape(of.shape)
+    shape = of.shape[1:]
+    missing = gradient.ndim - len(shape)
+    shared = [axis for axis, extent in enumerate(shape, start=missing) if extent != gradient.shape[axis]]
+    return gradient.sum((*range(missing), *shared)).reshape(shape)
 
 
 def _filled(gradient: Any) -> Any:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["rule"]
 
+MOST_AXES = 8  # that kernels of ops on elements take
+
 
 def rule(operator: Operator, info: Any, in_dims: Any, *arguments: Any) -> tuple[Any, Any]:
     """The results of all problems, and where their batch axis is: in front."""
@@ -38,6 +40,8 @@ def _together(operator: Operator, size: int, values: dict[str, Any], batched: se
     """None where the problems cannot be one."""
     one = operator.describe({name: value[0] if name in batched else value for name, value in values.items()})
     given = {field.name for field in fields(one)}
+    if "shape" in given and all(operand.broadcasts for operand in operator.function.inputs.values()):
+        return _broadcast(operator, size, values, batched, len(one.shape))  # type: ignore[attr-defined]
     if "batch_size" in given:
         folds, many = True, replace(one, batch_size=size * one.batch_size)
     elif "input_shape" in given:
@@ -71,6 +75,20 @@ def _together(operator: Operator, size: int, values: dict[str, Any], batched: se
         result.reshape(size, *shape) if is_there else result.new_empty(size, 0)
         for result, is_there, shape in zip(_run(operator, whole), there, shapes, strict=True)
     )
+
+
+def _broadcast(operator: Operator, size: int, values: dict[str, Any], batched: set[str], rank: int) -> tuple[Any, ...] | None:
+    """Operands that are broadcast anyway have the batch as one more axis in front, those that are not batched without it."""
+    if rank == MOST_AXES:
+        return None
+    fronted = {
+        name: value.reshape(size, *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
+        for name, value in values.items()
+        if name in batched
+    }
+    there = [operator.schema.is_there(name, values) for name in operator.schema.outputs]
+    results = _run(operator, values | fronted)
+    return tuple(result if is_there else result.new_empty(size, 0) for result, is_there in zip(results, there, strict=True))
 
 
 def _grows(operand: Any, shape: Shape, one: Descriptor, many: Descriptor, grown: Callable[[Shape], Shape]) -> bool:

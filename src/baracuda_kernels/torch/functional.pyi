@@ -30,53 +30,53 @@ def acosh_backward(
     input: A,
 ) -> A: ...
 def add(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
 ) -> A: ...
 def add_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def addcdiv(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
 ) -> A: ...
 def addcdiv_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def addcmul(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
 ) -> A: ...
 def addcmul_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    tensor1: A | float,
+    tensor2: A | float,
     value: float = 1.0,
-) -> tuple[A, A, A]: ...
+) -> tuple[A | None, A | None, A | None]: ...
 def affine(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    scale: A | float,
+    shift: A | float,
 ) -> A: ...
 def affine_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
-) -> tuple[A, A, A]: ...
+    input: A | float,
+    scale: A | float,
+    shift: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -169,14 +169,14 @@ def atan(
     input: A,
 ) -> A: ...
 def atan2(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def atan2_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def atan_backward(
     d_result: A,
     input: A,
@@ -203,60 +203,60 @@ def average_backward(
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
 def beta(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def beta_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def betainc(
-    input: A,
-    second: A,
-    third: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
 ) -> A: ...
 def betainc_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
-) -> tuple[A, A, A]: ...
+    a: A | float,
+    b: A | float,
+    x: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def betaln(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def betaln_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def bitcast(
     input: A,
     dtype: Any,
 ) -> A: ...
 def bitwise_and(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def bitwise_left_shift(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def bitwise_not(
     input: A,
 ) -> A: ...
 def bitwise_or(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def bitwise_right_shift(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def bitwise_xor(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def cast(
     input: A,
@@ -290,28 +290,28 @@ def celu_backward(
     alpha: float = 1.0,
 ) -> A: ...
 def clamp(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    min: A | float,
+    max: A | float,
 ) -> A: ...
 def clamp_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
-) -> tuple[A, A, A]: ...
+    input: A | float,
+    min: A | float,
+    max: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def clz(
     input: A,
 ) -> A: ...
 def copysign(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def copysign_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def cos(
     input: A,
 ) -> A: ...
@@ -415,14 +415,23 @@ def dist_backward(
     p: float = 2.0,
 ) -> tuple[A, A]: ...
 def div(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def div_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
+def divmod(
+    input: A | float,
+    other: A | float,
 ) -> tuple[A, A]: ...
+def divmod_backward(
+    d_remainder: A,
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def elu(
     input: A,
     alpha: float = 1.0,
@@ -440,8 +449,8 @@ def entr_backward(
     input: A,
 ) -> A: ...
 def eq(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def equal(
     input: A,
@@ -497,14 +506,14 @@ def expm1_backward(
     input: A,
 ) -> A: ...
 def float_power(
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
 ) -> A: ...
 def float_power_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    exponent: A | float,
+) -> tuple[A | None, A | None]: ...
 def floor(
     input: A,
 ) -> A: ...
@@ -513,52 +522,59 @@ def floor_backward(
     input: A,
 ) -> A: ...
 def floor_divide(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def fma(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    second: A | float,
+    third: A | float,
 ) -> A: ...
 def fma_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
-) -> tuple[A, A, A]: ...
+    input: A | float,
+    second: A | float,
+    third: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def fmax(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def fmax_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def fmin(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def fmin_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def fmod(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def fmod_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def frac(
     input: A,
 ) -> A: ...
 def frac_backward(
     d_result: A,
+    input: A,
+) -> A: ...
+def frexp(
+    input: A,
+) -> tuple[A, A]: ...
+def frexp_backward(
+    d_mantissa: A,
     input: A,
 ) -> A: ...
 def gamma(
@@ -569,16 +585,17 @@ def gamma_backward(
     input: A,
 ) -> A: ...
 def gcd(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def ge(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def geglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
@@ -587,10 +604,12 @@ def geglu_backward(
 ) -> tuple[A, A]: ...
 def gelu(
     input: A,
+    approximate: str = "none",
 ) -> A: ...
 def gelu_backward(
     d_result: A,
     input: A,
+    approximate: str = "none",
 ) -> A: ...
 def gelu_tanh(
     input: A,
@@ -601,7 +620,8 @@ def gelu_tanh_backward(
 ) -> A: ...
 def glu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
 ) -> A: ...
 def glu_backward(
     d_result: A,
@@ -609,8 +629,8 @@ def glu_backward(
     gate: A,
 ) -> tuple[A, A]: ...
 def gt(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def hardshrink(
     input: A,
@@ -647,18 +667,18 @@ def hardtanh_backward(
     max_val: float = 1.0,
 ) -> A: ...
 def heaviside(
-    input: A,
-    other: A,
+    input: A | float,
+    values: A | float,
 ) -> A: ...
 def hypot(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def hypot_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def i0(
     input: A,
 ) -> A: ...
@@ -688,12 +708,12 @@ def i1e_backward(
     input: A,
 ) -> A: ...
 def igamma(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def igammac(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def imag(
     input: A,
@@ -712,8 +732,8 @@ def integer_pow_backward(
     exponent: float = 2,
 ) -> A: ...
 def isclose(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     rtol: float = 1e-05,
     atol: float = 1e-08,
     equal_nan: float = 0.0,
@@ -764,21 +784,21 @@ def l2_norm_backward(
     keepdim: bool = False,
 ) -> A: ...
 def lcm(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def ldexp(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def ldexp_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def le(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def leaky_relu(
     input: A,
@@ -790,16 +810,16 @@ def leaky_relu_backward(
     negative_slope: float = 0.01,
 ) -> A: ...
 def lerp(
-    input: A,
-    second: A,
-    third: A,
+    input: A | float,
+    end: A | float,
+    weight: A | float,
 ) -> A: ...
 def lerp_backward(
     d_result: A,
-    input: A,
-    second: A,
-    third: A,
-) -> tuple[A, A, A]: ...
+    input: A | float,
+    end: A | float,
+    weight: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def lgamma(
     input: A,
 ) -> A: ...
@@ -871,23 +891,23 @@ def log_softmax_backward(
     axis: int = -1,
 ) -> A: ...
 def logaddexp(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def logaddexp2(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def logaddexp2_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def logaddexp_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
     dim: int,
@@ -901,19 +921,19 @@ def logcumsumexp_backward(
     reverse: bool = False,
 ) -> A: ...
 def logical_and(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def logical_not(
     input: A,
 ) -> A: ...
 def logical_or(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def logical_xor(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def logit(
     input: A,
@@ -956,8 +976,15 @@ def logsumexp_backward(
     keepdim: bool = False,
 ) -> A: ...
 def lt(
+    input: A | float,
+    other: A | float,
+) -> A: ...
+def mantissa(
     input: A,
-    other: A,
+) -> A: ...
+def mantissa_backward(
+    d_result: A,
+    input: A,
 ) -> A: ...
 def matrix_norm(
     input: A,
@@ -986,14 +1013,14 @@ def max_with_indices_backward(
     keepdim: bool = False,
 ) -> A: ...
 def maximum(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def maximum_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def mean(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1019,14 +1046,14 @@ def min_with_indices_backward(
     keepdim: bool = False,
 ) -> A: ...
 def minimum(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def minimum_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def mish(
     input: A,
 ) -> A: ...
@@ -1034,18 +1061,25 @@ def mish_backward(
     d_result: A,
     input: A,
 ) -> A: ...
-def mul(
+def modf(
     input: A,
-    other: A,
+) -> tuple[A, A]: ...
+def modf_backward(
+    d_fractional: A,
+    input: A,
+) -> A: ...
+def mul(
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def mul_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def mulhi(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def nan_to_num(
     input: A,
@@ -1199,8 +1233,8 @@ def ndtri_backward(
     input: A,
 ) -> A: ...
 def ne(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def neg(
     input: A,
@@ -1210,14 +1244,14 @@ def neg_backward(
     input: A,
 ) -> A: ...
 def nextafter(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def nextafter_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def norm(
     input: A,
     p: float = 2.0,
@@ -1268,23 +1302,23 @@ def positive_backward(
     input: A,
 ) -> A: ...
 def pow(
-    input: A,
-    other: A,
+    input: A | float,
+    exponent: A | float,
 ) -> A: ...
 def pow_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    exponent: A | float,
+) -> tuple[A | None, A | None]: ...
 def prelu(
-    input: A,
-    other: A,
+    input: A | float,
+    weight: A | float,
 ) -> A: ...
 def prelu_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    weight: A | float,
+) -> tuple[A | None, A | None]: ...
 def prod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1341,7 +1375,8 @@ def reduce_xor(
 ) -> A: ...
 def reglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
@@ -1349,14 +1384,14 @@ def reglu_backward(
     gate: A,
 ) -> tuple[A, A]: ...
 def rel_entr(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def rel_entr_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def relu(
     input: A,
 ) -> A: ...
@@ -1372,14 +1407,14 @@ def relu_backward(
     input: A,
 ) -> A: ...
 def remainder(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def remainder_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 @overload
 def rms_norm(
     x: A,
@@ -1437,16 +1472,16 @@ def rsqrt_backward(
     input: A,
 ) -> A: ...
 def rsub(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
 ) -> A: ...
 def rsub_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 @overload
 def sdpa(
     q: A,
@@ -1486,8 +1521,8 @@ def selu_backward(
     input: A,
 ) -> A: ...
 def shift_right_logical(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def sigmoid(
     input: A,
@@ -1664,16 +1699,16 @@ def std_mean_backward(
     keepdim: bool = False,
 ) -> A: ...
 def sub(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
 ) -> A: ...
 def sub_backward(
     d_result: A,
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
     alpha: float = 1.0,
-) -> tuple[A, A]: ...
+) -> tuple[A | None, A | None]: ...
 def sum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1692,7 +1727,8 @@ def sum_to_size(
 ) -> A: ...
 def swiglu(
     input: A,
-    gate: A,
+    gate: A | None = None,
+    dim: int = -1,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
@@ -1795,25 +1831,36 @@ def vector_norm_backward(
     ord: float = 2.0,
     keepdim: bool = False,
 ) -> A: ...
+def where(
+    condition: A,
+    input: A | float,
+    other: A | float,
+) -> A: ...
+def where_backward(
+    condition: A,
+    d_result: A,
+    input_value: float | None = None,
+    other_value: float | None = None,
+) -> tuple[A | None, A | None]: ...
 def xlog1py(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def xlog1py_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def xlogy(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...
 def xlogy_backward(
     d_result: A,
-    input: A,
-    other: A,
-) -> tuple[A, A]: ...
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def zeta(
-    input: A,
-    other: A,
+    input: A | float,
+    other: A | float,
 ) -> A: ...

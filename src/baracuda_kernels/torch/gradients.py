@@ -89,6 +89,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     without_gradient = {place for name, place in output.items() if name not in gradient.upstream.values()}
     wanted = tuple(result_for.get(name) for name in schema.arguments)
     broadcast = any(operand.broadcasts for operand in operator.function.inputs.values())
+    differentiated = [argument[name] for name in result_for]
 
     def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
         for place in constant:
@@ -98,6 +99,8 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         everything = arguments + results
         ctx.save_for_backward(*[everything[place] for place in kept])
         ctx.options = [*[arguments[place] for place in options], *[arguments[place].dtype for place in elements]]
+        if broadcast:
+            ctx.shapes = [None if arguments[place] is None else arguments[place].shape for place in differentiated]
         if len(results) > 1:
             tell_apart(ctx, results, arguments)
         return outcome
@@ -125,15 +128,15 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         outcome = call_backward(**values, **dict(zip(taken, ctx.options, strict=True)))
         results = outcome if type(outcome) is tuple else (outcome,)
         if broadcast:
-            results = tuple(_summed(result, values.get(of)) for result, of in zip(results, result_for, strict=True))
+            results = tuple(map(_summed, results, ctx.shapes))
         return (None, *[None if place is None else results[place] for place in wanted])
 
     return {"forward": forward, "backward": backward}
 
 
-def _summed(gradient: Any, of: Any) -> Any:
+def _summed(gradient: Any, shape: Any) -> Any:
     """The gradient of an input that was broadcast: the sum over all places that it stood for."""
-    return gradient if of is None or gradient.shape == of.shape else gradient.sum_to_size(of.shape)
+    return gradient if shape is None or gradient.shape == shape else gradient.sum_to_size(shape)
 
 
 def _refuse_gradient(operator: Operator, place: int, value: Any) -> None:

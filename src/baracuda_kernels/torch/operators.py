@@ -114,7 +114,7 @@ class Operator:
         schema = self.schema
         values = dict(zip(schema.arguments, arguments, strict=True))
         problem = self.describe(values)
-        like = arguments[0]
+        like = next(value for value in arguments if isinstance(value, torch.Tensor))
         results = [
             like.new_empty(operand.shapes(problem)[0], dtype=DTYPES[operand.element(problem)])
             if schema.is_there(name, values)
@@ -155,14 +155,17 @@ class Operator:
 
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
     """Stands for an output that a problem does not have."""
-    return next(iter(values.values())).new_empty(0)  # type: ignore[no-any-return]
+    return next(value for value in values.values() if isinstance(value, torch.Tensor)).new_empty(0)
 
 
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function."""
     known = of.schema.known
+    spread = getattr(of.function, "spread", None)  # of functions that make two operands of one
 
     def call(*given: Any, **named: Any) -> Any:
+        if spread is not None:
+            given, named = spread(given, named)
         if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
         recorded = None
@@ -181,10 +184,9 @@ def _entry(of: Operator) -> Callable[..., Any]:
     # A code object of its own, since torch.compile counts by it what it has compiled.
     call.__code__ = call.__code__.replace(co_name=of.name, co_qualname=of.name)
     call.__doc__ = of.function.__doc__
-    declared = of.function.declared
     arrays = [
         each.replace(annotation=inspect.Parameter.empty) if each.name in of.function.inputs else each
-        for each in declared.parameters.values()
+        for each in of.function.public.parameters.values()
     ]
     call.__signature__ = inspect.Signature(arrays)  # type: ignore[attr-defined] # as inspect looks for it
     return call

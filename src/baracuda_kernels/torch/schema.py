@@ -15,7 +15,7 @@ from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.described import RETURN, Option
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.function import Function
-from baracuda_kernels.core.view import Dtype
+from baracuda_kernels.core.view import Dtype, Number
 from baracuda_kernels.interop.torch_views import DTYPES
 
 __all__ = ["Schema"]
@@ -24,6 +24,7 @@ _AXES = "int[]"
 _TYPES = {
     tuple[int, ...]: _AXES,
     Dtype: "ScalarType",
+    Number: "Scalar",
     str: "str",
     float: "float",
     bool: "bool",
@@ -72,7 +73,7 @@ class Schema:
         twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
         if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
             self.function.declared.bind(*given, **named)  # which says what is wrong
-        return values
+        return self.function.separated(values) if self.function.scalars else values
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:
         """The operator's arguments, in the forms that schemas know."""
@@ -81,7 +82,10 @@ class Schema:
     def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
         """Whether the problem has that output."""
         condition = self.conditions[output]
-        return condition is None or (values[condition] is not None and values[condition] is not False)
+        if condition is None:
+            return True
+        is_given = values[condition] is not None and values[condition] is not False
+        return is_given is not self._is_number(condition)
 
     def returned(self, results: Any, values: Mapping[str, Any]) -> Any:
         """What the function returns, of everything that the operator did."""
@@ -95,14 +99,19 @@ class Schema:
         return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
     def _condition(self, operand: Operand) -> str | None:
-        """The argument that decides whether an output is there: `has_gamma` follows `gamma`, else `return_gamma`."""
+        """The argument that decides whether an output is there: `has_gamma` follows `gamma`, else `return_gamma`, else that there is no
+        number `gamma_value`."""
         if operand.present_rule is True:
             return None
         name = str(operand.present_rule).removeprefix("has_")
-        for argument in (name, f"{RETURN}{name}"):
+        name = self.function.names.get(name, name)
+        for argument in (name, f"{RETURN}{name}", f"{name}_value"):
             if argument in self.function.inputs or argument in self.function.options:
                 return argument
         raise TypeError(f"{self.function.name}: nothing decides whether {operand.name} is there")
+
+    def _is_number(self, argument: str) -> bool:
+        return argument in self.function.options and Number in typing.get_args(self.function.options[argument].type)
 
     def _type(self, name: str) -> str:
         if name in self.inputs:

@@ -34,12 +34,32 @@ from baracuda_kernels.ops.elementwise.elementwise import (
     UnaryBackwardPlan,
     UnaryPlan,
 )
+from baracuda_kernels.ops.elementwise.pairs import (
+    BinaryPairArgs,
+    BinaryPairDescriptor,
+    BinaryPairKind,
+    BinaryPairPlan,
+    UnaryPairArgs,
+    UnaryPairDescriptor,
+    UnaryPairKind,
+    UnaryPairPlan,
+)
+from baracuda_kernels.ops.elementwise.where import (
+    WhereArgs,
+    WhereBackwardArgs,
+    WhereBackwardDescriptor,
+    WhereBackwardPlan,
+    WhereDescriptor,
+    WhereKind,
+    WherePlan,
+)
 
 __all__ = [
     "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind", "BinaryPlan",
-    "CastArgs", "CastDescriptor", "CastKind", "CastPlan",
+    "BinaryPairArgs", "BinaryPairDescriptor", "BinaryPairKind", "BinaryPairPlan", "CastArgs", "CastDescriptor", "CastKind", "CastPlan",
     "GatedActivationArgs", "GatedActivationBackwardArgs", "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan",
     "GatedActivationDescriptor", "GatedActivationKind", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan", "TernaryDescriptor", "TernaryKind",
     "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor", "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind",
-    "UnaryPlan",
+    "UnaryPairArgs", "UnaryPairDescriptor", "UnaryPairKind", "UnaryPairPlan", "UnaryPlan", "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind",
+    "WherePlan",
 ]  # fmt: skip

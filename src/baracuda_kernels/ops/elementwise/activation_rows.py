@@ -11,7 +11,7 @@ from baracuda_kernels.formula.hyperbolic import cosh, tanh
 from baracuda_kernels.formula.operations import absolute, fma, sqrt, where
 from baracuda_kernels.formula.pieces import two_product
 from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
-from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import LEFT, times_sigmoid
 
 __all__ = ["ROWS", "relu", "silu"]
@@ -104,7 +104,8 @@ ROWS = (
     Row("sigmoid", sigmoid, "1 / (1 + exp(-x))."),
     Row("logsigmoid", lambda x: -log1pexp(-x), "log(sigmoid(x))."),
     Row("silu", silu, "x sigmoid(x)."),
-    Row("gelu", gelu, "x times the normal distribution function of x; of minus infinity 0, where PyTorch has NaN."),
+    Row("gelu", gelu, "x times the normal distribution function of x; of minus infinity 0, where PyTorch has NaN.",
+        choice=Choice("approximate", {"none": "gelu", "tanh": "gelu_tanh"})),
     Row("gelu_tanh", gelu_tanh, "The approximation of gelu by tanh."),
     Row("mish", mish, "x tanh(softplus(x))."),
     Row("softplus", softplus, "log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold, as in PyTorch.",

@@ -141,10 +141,12 @@ ARITHMETIC = (
     Row("fmin", lambda x, y: where((x <= y) | is_nan(y), x, y), "The smaller one; a number rather than NaN.", NUMBERS),
     Row("copysign", with_sign_of, "x with the sign of y."),
     Row("heaviside", lambda x, y: where(eq(x, 0), y, where(x > 0, constant(1, x.element), 0)),
-        "0 where x is negative, 1 where it is positive, y at 0. Of NaN 0, where NumPy has NaN.", NUMBERS, differentiable=False),
+        "0 where x is negative, 1 where it is positive, y at 0. Of NaN 0, where NumPy has NaN.", NUMBERS, differentiable=False,
+        operands=("input", "values")),
     Row("nextafter", next_after(ElementKind.F32), "The next number of the element from x towards y.", by_element=next_after,
         gradient=lambda d, x, y: (where(eq(x, y), 0, d), _none(d))),
-    Row("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative."),
+    Row("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative.",
+        operands=("input", "weight")),
 )  # fmt: skip
 COMPARISONS = tuple(
     Row(name, formula, says, ALL, BOOL, differentiable=False)
@@ -176,9 +178,9 @@ BITWISE = tuple(
 )  # fmt: skip
 FUNCTIONS = (
     Row("pow", _pow, "x to the power of y; negative powers of integers are 0, but for those of 1 and -1.", NUMBERS,
-        domain=((0.1, 6.0), (-4.0, 4.0))),
+        domain=((0.1, 6.0), (-4.0, 4.0)), operands=("input", "exponent")),
     Row("float_power", _float_power, "x to the power of y, in f64.", NUMBERS, F64, domain=((0.1, 6.0), (-4.0, 4.0)),
-        wide=True, gradient=wide_gradient(pow)),
+        wide=True, gradient=wide_gradient(pow), operands=("input", "exponent")),
     Row("atan2", atan2, "The angle of the point (y, x), from -pi to pi."),
     Row("hypot", hypot, "sqrt(x x + y y), which overflows only if the result does."),
     Row("ldexp", _ldexp, "x times 2 to the power of y, which is a float here and need not be an integer."),

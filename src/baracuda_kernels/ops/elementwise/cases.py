@@ -22,7 +22,7 @@ __all__ = ["ElementByElement", "ElementwiseCases"]
 # every one of them is among what is drawn.
 CORNERS = ((31, 33), (), (5, 0, 3), (3, 1009), (70_001,), (2, 1, 3, 1, 2, 1, 5, 2))
 TELLING = ("gelu", "neg", "logical_not", "atan2", "add", "logical_xor", "lerp", "clamp", "swiglu")
-SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu")
+SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod")
 SHOWCASE, CUDA_SHOWCASE = (4096, 4096), (16384, 8192)
 
 
@@ -65,10 +65,17 @@ class ElementwiseCases(ElementByElement):
         for kind in telling[: 2 if element is ElementKind.F32 else 1]:
             for shape in CORNERS if element.is_float else CORNERS[:3]:
                 yield self.descriptor(kind, shape, element)
+        if element in (ElementKind.F32, ElementKind.I32) and self._numbers(element):
+            yield self.descriptor(telling[0], CORNERS[0], element, **self._numbers(element))
+
+    def _numbers(self, element: ElementKind) -> dict[str, float]:
+        """A number for each operand but the first, where there can be some."""
+        names = [f"{name}_value" for name in self.descriptor.OPERANDS[1:]]
+        return {name: 0.5 if element.is_float else 1.0 for name in names if hasattr(self.descriptor, name)}
 
     def draw(self, random: Random, element: ElementKind) -> ElementwiseDescriptor:
         kind, shape = random.choice(self.kinds(element)), self.drawn_shape(random)
-        return self.descriptor(kind, shape, element)
+        return self.descriptor(kind, shape, element, **(self._numbers(element) if random.random() < 0.25 else {}))
 
     def showcase(self) -> Iterator[ElementwiseDescriptor]:
         yield from self._shown(SHOWCASE)

@@ -5,22 +5,15 @@ from __future__ import annotations
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
-from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.formula.expression import register
 from baracuda_kernels.ops.elementwise import reference_cast
 from baracuda_kernels.ops.elementwise.cast_cases import CastCases
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor
+from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rows import ALL
 
 __all__ = ["CastArgs", "CastPlan"]
-
-
-def rounded_once(descriptor: CastDescriptor) -> PrecisionGuarantee:
-    """Every result is the nearest to its own number."""
-    computing = register(descriptor.element)
-    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
-    return PrecisionGuarantee(precision, computing, True, True, True)
 
 
 class CastArgs(Args):
@@ -35,6 +28,6 @@ class CastPlan(Plan[CastDescriptor, CastArgs]):
     reference = staticmethod(reference_cast.cast)
     cases = CastCases(CastDescriptor)
     kernels = (
-        Kernel("numba.cast", BackendKind.NUMBA, "numba:elementwise", rounded_once, ALL, (rank_at_most("shape", 8),)),
-        Kernel("triton.cast", BackendKind.TRITON, "triton:elementwise", rounded_once, ALL, (rank_at_most("shape", 8),)),
+        Kernel("numba.cast", BackendKind.NUMBA, "numba:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
+        Kernel("triton.cast", BackendKind.TRITON, "triton:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
     )

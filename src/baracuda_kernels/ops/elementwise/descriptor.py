@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.ops.elementwise.program import program_of
@@ -29,6 +29,7 @@ __all__ = [
     "UnaryBackwardDescriptor",
     "UnaryDescriptor",
     "UnaryKind",
+    "scalars_fit",
 ]
 
 UnaryKind = Enum("UnaryKind", {name.upper(): name for name in UNARY}, module=__name__)  # type: ignore[misc]
@@ -38,11 +39,25 @@ TernaryKind = Enum("TernaryKind", {name.upper(): name for name in TERNARY}, modu
 GatedActivationKind = Enum("GatedActivationKind", {name.upper(): name for name in GATED}, module=__name__)  # type: ignore[misc]
 
 
+def scalars_fit(element: ElementKind, values: Mapping[str, float | None]) -> Iterator[Reason]:
+    """One of the operands is a tensor, and those that are numbers are numbers of the element."""
+    if None not in values.values():
+        name, value = next(iter(values.items()))
+        yield Reason(ReasonCode.INCONSISTENT, f"{name}_value", value, "None, for one operand at least")
+    if element.is_float:
+        return
+    low, high = LIMITS.get(element, (0, 1))
+    for name, value in values.items():
+        if value is not None and not (low <= value <= high and value.is_integer()):
+            wanted = f"an integer from {low} to {high}, for {element}"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, f"{name}_value", value, wanted)
+
+
 @dataclass(frozen=True)
 class ElementwiseDescriptor(Descriptor):
     """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own."""
 
-    TABLE: ClassVar[dict[str, Row]]
+    TABLE: ClassVar[Mapping[str, Row]]
     KINDS: ClassVar[Any]  # the enum of the table's names
     OPERANDS: ClassVar[tuple[str, ...]]
     IS_BACKWARD: ClassVar[bool] = False
@@ -59,6 +74,13 @@ class ElementwiseDescriptor(Descriptor):
             wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
 
+        yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)))
+
+    @property
+    def values(self) -> tuple[float | None, ...]:
+        """Of every operand the number that it is, or None where it is a tensor."""
+        return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
+
     @property
     def row(self) -> Row:
         return self.TABLE[self.kind.value]
@@ -66,11 +88,15 @@ class ElementwiseDescriptor(Descriptor):
     @property
     def program(self) -> Program:
         descriptor: Any = type(self)
-        return program_of(descriptor, self.kind, self.element)
+        return program_of(descriptor, self.kind, self.element, tuple(number is None for number in self.values))
 
     @property
     def numbers(self) -> Numbers:
-        """The parameters, those of the op where none were given."""
+        """The parameters, those of the op where none were given, and the operands that are numbers."""
+        return (*self.row_numbers, *(number for number in self.values if number is not None))
+
+    @property
+    def row_numbers(self) -> Numbers:
         return self.parameters or tuple(parameter.default for parameter in self.row.parameters)
 
     @property
@@ -99,6 +125,16 @@ class BinaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
     kind: BinaryKind  # type: ignore[valid-type]
+    input_value: float | None = None  # the first operand, where it is one number and no tensor
+    other_value: float | None = None  # the second operand, likewise
+
+    @property
+    def has_input(self) -> bool:
+        return self.input_value is None
+
+    @property
+    def has_other(self) -> bool:
+        return self.other_value is None
 
 
 @dataclass(frozen=True)
@@ -114,6 +150,21 @@ class TernaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = TERNARY, TernaryKind, ("input", "second", "third")
     kind: TernaryKind  # type: ignore[valid-type]
+    input_value: float | None = None  # the first operand, where it is one number and no tensor
+    second_value: float | None = None  # the second operand, likewise
+    third_value: float | None = None  # the third operand, likewise
+
+    @property
+    def has_input(self) -> bool:
+        return self.input_value is None
+
+    @property
+    def has_second(self) -> bool:
+        return self.second_value is None
+
+    @property
+    def has_third(self) -> bool:
+        return self.third_value is None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
@@ -10,7 +10,7 @@ from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
+from baracuda_kernels.core.sku import BackendKind, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.elementwise import reference
 from baracuda_kernels.ops.elementwise.cases import ElementwiseCases
@@ -25,6 +25,7 @@ from baracuda_kernels.ops.elementwise.descriptor import (
     UnaryBackwardDescriptor,
     UnaryDescriptor,
 )
+from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
 from baracuda_kernels.ops.elementwise.rows import ALL, Row
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
@@ -32,15 +33,13 @@ from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNAR
 __all__ = [
     "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardPlan", "BinaryPlan", "GatedActivationArgs", "GatedActivationBackwardArgs",
     "GatedActivationBackwardPlan", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardPlan",
-    "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardPlan", "UnaryPlan",
+    "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardPlan", "UnaryPlan", "kernels_for",
 ]  # fmt: skip
 
 
 def each_by_itself(descriptor: ElementwiseDescriptor) -> PrecisionGuarantee:
     """Every result depends on its own operands alone, by the same operations wherever it lies."""
-    computing = computed_in(descriptor.row, descriptor.element)
-    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
-    return PrecisionGuarantee(precision, computing, True, True, True)
+    return computed_by_itself(computed_in(descriptor.row, descriptor.element))
 
 
 def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
@@ -57,7 +56,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
         yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "an op that has a gradient")
 
 
-def _kernels(name: str, table: dict[str, Row], backward: bool = False) -> tuple[Kernel, ...]:
+def kernels_for(name: str, table: Mapping[str, Row], backward: bool = False) -> tuple[Kernel, ...]:
     """With the limits that make a difference for the rows of the table."""
     rows = table.values()
     elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
@@ -81,7 +80,7 @@ class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
     cases = ElementwiseCases(UnaryDescriptor)
-    kernels = _kernels("unary", UNARY)
+    kernels = kernels_for("unary", UNARY)
 
 
 class UnaryBackwardArgs(Args):
@@ -96,12 +95,12 @@ class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.backward)
     cases = ElementwiseCases(UnaryBackwardDescriptor)
-    kernels = _kernels("unary_backward", UNARY, backward=True)
+    kernels = kernels_for("unary_backward", UNARY, backward=True)
 
 
 class BinaryArgs(Args):
-    input: TensorRef = read("shape", "the first operand", broadcasts=True)
-    other: TensorRef = read("shape", "the second operand", broadcasts=True)
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "other"))
 
 
@@ -111,15 +110,19 @@ class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
     cases = ElementwiseCases(BinaryDescriptor)
-    kernels = _kernels("binary", BINARY)
+    kernels = kernels_for("binary", BINARY)
 
 
 class BinaryBackwardArgs(Args):
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the first operand", broadcasts=True)
-    other: TensorRef = read("shape", "the second operand", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the first operand", may_be=("d_result", "input", "other"))
-    d_other: TensorMut = write("shape", "the gradient of the second operand", may_be=("d_result", "input", "other"))
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
+    d_input: TensorMut = write(
+        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "other")
+    )
+    d_other: TensorMut = write(
+        "shape", "the gradient of the second operand", present="has_other", may_be=("d_result", "input", "other")
+    )
 
 
 class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
@@ -128,13 +131,13 @@ class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.backward)
     cases = ElementwiseCases(BinaryBackwardDescriptor)
-    kernels = _kernels("binary_backward", BINARY, backward=True)
+    kernels = kernels_for("binary_backward", BINARY, backward=True)
 
 
 class TernaryArgs(Args):
-    input: TensorRef = read("shape", "the first operand", broadcasts=True)
-    second: TensorRef = read("shape", "the second operand", broadcasts=True)
-    third: TensorRef = read("shape", "the third operand", broadcasts=True)
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
+    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "second", "third"))
 
 
@@ -144,17 +147,23 @@ class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
     cases = ElementwiseCases(TernaryDescriptor)
-    kernels = _kernels("ternary", TERNARY)
+    kernels = kernels_for("ternary", TERNARY)
 
 
 class TernaryBackwardArgs(Args):
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the first operand", broadcasts=True)
-    second: TensorRef = read("shape", "the second operand", broadcasts=True)
-    third: TensorRef = read("shape", "the third operand", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the first operand", may_be=("d_result", "input", "second", "third"))
-    d_second: TensorMut = write("shape", "the gradient of the second operand", may_be=("d_result", "input", "second", "third"))
-    d_third: TensorMut = write("shape", "the gradient of the third operand", may_be=("d_result", "input", "second", "third"))
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
+    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
+    d_input: TensorMut = write(
+        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "second", "third")
+    )
+    d_second: TensorMut = write(
+        "shape", "the gradient of the second operand", present="has_second", may_be=("d_result", "input", "second", "third")
+    )
+    d_third: TensorMut = write(
+        "shape", "the gradient of the third operand", present="has_third", may_be=("d_result", "input", "second", "third")
+    )
 
 
 class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
@@ -163,7 +172,7 @@ class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.backward)
     cases = ElementwiseCases(TernaryBackwardDescriptor)
-    kernels = _kernels("ternary_backward", TERNARY, backward=True)
+    kernels = kernels_for("ternary_backward", TERNARY, backward=True)
 
 
 class GatedActivationArgs(Args):
@@ -178,7 +187,7 @@ class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
     category, op = OpCategory.GATED_ACTIVATION, "kind"
     reference = staticmethod(reference.forward)
     cases = ElementwiseCases(GatedActivationDescriptor)
-    kernels = _kernels("gated_activation", GATED)
+    kernels = kernels_for("gated_activation", GATED)
 
 
 class GatedActivationBackwardArgs(Args):
@@ -195,4 +204,4 @@ class GatedActivationBackwardPlan(Plan[GatedActivationBackwardDescriptor, GatedA
     category, op = OpCategory.GATED_ACTIVATION, "kind"
     reference = staticmethod(reference.backward)
     cases = ElementwiseCases(GatedActivationBackwardDescriptor)
-    kernels = _kernels("gated_activation_backward", GATED, backward=True)
+    kernels = kernels_for("gated_activation_backward", GATED, backward=True)

@@ -10,7 +10,7 @@ from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.scalars import INFINITY, bits_of, is_negative, smaller
 
-__all__ = ["nan_to_num", "next_after", "reduce_precision"]
+__all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
 
 Formula = Callable[..., Expr]
 
@@ -34,6 +34,23 @@ FORMATS = {
     ElementKind.F32: Format(8, 23),
     ElementKind.F64: Format(11, 52),
 }
+
+
+def mantissa_and_exponent(x: Expr) -> tuple[Expr, Expr]:
+    """The mantissa from 0.5 to 1, and the exponent as an integer of the same size; of zeros, infinities and NaN themselves, and 0."""
+    form = FORMATS[x.element]
+    digits, ones = form.fraction_bits, (1 << form.exponent_bits) - 1
+    is_tiny = absolute(x) < 2.0 ** (1 - form.bias)
+    bits = bits_of(where(is_tiny, x * 2.0 ** (digits + 1), x))
+    exponent = ((bits >> digits) & ones) - where(is_tiny, constant(form.bias + digits, bits.element), form.bias - 1)
+    mantissa = bitcast((bits & ~(ones << digits)) | ((form.bias - 1) << digits), x.element)
+    has_none = eq(x, 0) | ~(absolute(x) < INFINITY)
+    return where(has_none, x, mantissa), where(has_none, 0, exponent)
+
+
+def mantissa_gradient(d: Expr, x: Expr) -> Expr:
+    mantissa, _ = mantissa_and_exponent(x)
+    return where(eq(mantissa, x) | is_nan(x), d, d * (mantissa / x))
 
 
 def nan_to_num(element: ElementKind) -> Formula:

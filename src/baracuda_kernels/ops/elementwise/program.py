@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,24 +22,31 @@ def computed_in(row: Row, element: ElementKind) -> ElementKind:
 
 
 @functools.lru_cache(maxsize=4096)
-def program_of(descriptor: Any, kind: Any, element: ElementKind) -> Program:
-    """The program of a problem of one of the tables, by the class of its descriptor."""
+def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[bool, ...]) -> Program:
+    """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers."""
     row: Row = descriptor.TABLE[kind.value]
     result_element = element if row.result is None else row.result
     computing = computed_in(row, element)
-    arity = len(descriptor.OPERANDS)
+    tensors = sum(present)
     first = 1 if descriptor.IS_BACKWARD else 0  # the gradient of the result comes before the operands
-    operands = [convert(input_of(first + place, element), computing) for place in range(arity)]
-    parameters = [convert(parameter_of(place), computing) for place in range(len(row.parameters))]
+    own = len(row.parameters)
+    places, numbers = itertools.count(first), itertools.count(own)
+    operands = [
+        convert(input_of(next(places), element) if is_there else parameter_of(next(numbers)), computing) for is_there in present
+    ]
+    parameters = [convert(parameter_of(place), computing) for place in range(own)]
     if descriptor.IS_BACKWARD:
         upstream = convert(input_of(0, result_element), computing)
         results = _gradients(row, element, upstream, operands, parameters)
-        inputs, outputs = (result_element, *(element,) * arity), (element,) * arity
+        results = [gradient for gradient, is_there in zip(results, present, strict=True) if is_there]
+        inputs, outputs = (result_element, *(element,) * tensors), (element,) * tensors
     else:
-        results = [row.formula_for(element)(*operands, *parameters)]
-        inputs, outputs = (element,) * arity, (result_element,)
+        found = row.formula_for(element)(*operands, *parameters)
+        results = list(found) if isinstance(found, tuple) else [found]
+        inputs, outputs = (element,) * tensors, (result_element, *row.more_results(element))
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
-    return Program(inputs, outputs, expanded(stored, all(target in HALVES for target in outputs)), len(parameters))
+    numbers_given = own + len(present) - tensors
+    return Program(inputs, outputs, expanded(stored, all(target in HALVES for target in outputs)), numbers_given)
 
 
 def _gradients(row: Row, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]) -> list[Expr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
@@ -12,8 +12,8 @@ __all__ = ["backward", "forward", "value"]
 
 def forward(descriptor: Any, **operands: Any) -> Any:
     """The result of the op that a descriptor asks for."""
-    in_order = [operands[name] for name in descriptor.OPERANDS]
-    return value(descriptor.row.name, descriptor.element, in_order, descriptor.numbers, descriptor.row.result)
+    row, element = descriptor.row, descriptor.element
+    return value(row.name, element, _operands(descriptor, operands), descriptor.row_numbers, row.result)
 
 
 def backward(descriptor: Any, d_result: Any, **operands: Any) -> Any:
@@ -22,10 +22,21 @@ def backward(descriptor: Any, d_result: Any, **operands: Any) -> Any:
 
     from baracuda_kernels.ops.elementwise.reference_gradients import GRADIENTS
 
-    in_order = [operands[name] for name in descriptor.OPERANDS]
     with numpy.errstate(all="ignore"):
-        found = GRADIENTS[descriptor.row.name](d_result, *in_order, *descriptor.numbers)
-    return found[0] if len(found) == 1 else found
+        found = GRADIENTS[descriptor.row.name](d_result, *_operands(descriptor, operands), *descriptor.row_numbers)
+    wanted = tuple(gradient for gradient, number in zip(found, descriptor.values, strict=True) if number is None)
+    return wanted[0] if len(wanted) == 1 else wanted
+
+
+def _operands(descriptor: Any, given: Mapping[str, Any]) -> list[Any]:
+    """All of them in order, those that are numbers too."""
+    import numpy
+
+    kind = numpy.float64 if descriptor.element.is_float else numpy.int64
+    return [
+        given[name] if number is None else numpy.full(descriptor.shape, number, kind)
+        for name, number in zip(descriptor.OPERANDS, descriptor.values, strict=True)
+    ]
 
 
 def value(

@@ -130,6 +130,7 @@ GRADIENTS: dict[str, Gradient] = {
     "rsqrt": _slope(lambda x: -0.5 * x**-1.5),
     "cbrt": _slope(lambda x: 1 / (3 * numpy.cbrt(x) ** 2)), "integer_pow": _slope(lambda x, n: _pow(x, n)[0]),
     "deg2rad": _slope(lambda x: numpy.pi / 180), "rad2deg": _slope(lambda x: 180 / numpy.pi), "frac": _slope(lambda x: 1.0),
+    "mantissa": _slope(lambda x: numpy.ldexp(1.0, -numpy.frexp(x)[1])),
     "nan_to_num": _slope(lambda x, *_: numpy.isfinite(x)), "reduce_precision": lambda d, x, *bits: (_reduce_precision(d, *bits),),
     "exp": _slope(exp), "exp2": _slope(lambda x: numpy.exp2(x) * log(2)), "expm1": _slope(exp), "log": _slope(lambda x: 1 / x),
     "log2": _slope(lambda x: 1 / (x * log(2))), "log10": _slope(lambda x: 1 / (x * log(10))),

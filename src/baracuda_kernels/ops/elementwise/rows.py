@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Parameter", "Row"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "Choice", "NUMBERS", "Parameter", "Row"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
 BOOLS = (ElementKind.BOOL,)
@@ -24,6 +24,14 @@ class Parameter:
     name: str
     default: float
     doc: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option of a function whose value says which row is meant, the first one by default."""
+
+    option: str
+    rows: Mapping[str, str] = field(hash=False)  # by the option's value
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,13 @@ class Row:
     gradient: Callable[..., Any] | None = None  # instead of the derived one: of the result's gradient, operands and parameters
     differentiable: bool = True
     aliases: tuple[str, ...] = ()  # other names of the inventory that it serves
+    choice: Choice | None = None  # an option of the function that chooses another row instead
+    operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
+
+    def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
+        """The elements of the results but the first, of operands of that element."""
+        return ()
 
     def formula_for(self, element: ElementKind) -> Callable[..., Any]:
         """The formula for operands of that element."""

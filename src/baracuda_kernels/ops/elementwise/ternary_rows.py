@@ -38,15 +38,19 @@ def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, E
 
 
 VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
+TENSORS = ("input", "tensor1", "tensor2")
 ROWS = (
     Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, of crossed ones the upper.",
-        NUMBERS, gradient=_clamp_gradient),
-    Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True),
+        NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max")),
+    Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
+        operands=("input", "end", "weight")),
     Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "x + value a b.", NUMBERS, parameters=VALUE, domain=POSITIVE,
-        wide=True),
-    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "x + value a / b.", parameters=VALUE, domain=POSITIVE, wide=True),
+        wide=True, operands=TENSORS),
+    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "x + value a / b.", parameters=VALUE, domain=POSITIVE, wide=True,
+        operands=TENSORS),
     Row("fma", fma, "a b + c, rounded once."),
-    Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS),
+    Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS,
+        operands=("input", "scale", "shift")),
     Row("betainc", betainc, "The regularized incomplete beta function; the gradients of a and b are NaN.",
-        domain=((0.5, 5.0), (0.5, 5.0), (0.05, 0.95)), gradient=_betainc_gradient),
+        domain=((0.5, 5.0), (0.5, 5.0), (0.05, 0.95)), gradient=_betainc_gradient, operands=("a", "b", "x")),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind
+from baracuda_kernels.formula.present import of_present
 from baracuda_kernels.formula.triton_launch import kernel
 
 __all__ = ["elementwise"]
@@ -11,4 +12,4 @@ __all__ = ["elementwise"]
 
 def elementwise(problem: Any, device: Device) -> Bind:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return kernel(problem.program, problem.shape, device, problem.numbers)
+    return of_present(kernel(problem.program, problem.shape, device, problem.numbers))

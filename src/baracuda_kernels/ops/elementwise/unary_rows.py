@@ -15,7 +15,7 @@ from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh,
 from baracuda_kernels.formula.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from baracuda_kernels.formula.operations import absolute, ceil, clz, eq, floor, is_nan, popcount, rint, sqrt, trunc, where
 from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
-from baracuda_kernels.ops.elementwise.formats import nan_to_num, reduce_precision
+from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, is_negative, power_of_integers, truth, wide_gradient
 
@@ -89,6 +89,8 @@ ARITHMETIC = (
     Row("round", _of_floats(rint), "The nearest integer, of two the even one.", NUMBERS),
     Row("trunc", _of_floats(trunc), "The next integer towards zero.", NUMBERS),
     Row("frac", lambda x: x - trunc(x), "What `trunc` leaves, with the sign of x."),
+    Row("mantissa", lambda x: mantissa_and_exponent(x)[0], "The mantissa of `frexp`, from 0.5 to 1 with the sign of x.",
+        gradient=mantissa_gradient),
     Row("nan_to_num", nan_to_num(F32), "Finite numbers instead of NaN and infinities.", NUMBERS, by_element=nan_to_num,
         parameters=(Parameter("nan", 0.0), Parameter("posinf", NAN, "NaN: the largest number of the element"),
                     Parameter("neginf", NAN, "NaN: the lowest number of the element"))),

@@ -1,0 +1,22 @@
+"""What kernels that compute every element by itself are worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.sku import MathPrecision, PrecisionGuarantee
+from baracuda_kernels.formula.expression import register
+
+__all__ = ["computed_by_itself", "in_its_register"]
+
+
+def computed_by_itself(computing: ElementKind) -> PrecisionGuarantee:
+    """Every result depends on its own operands alone, by the same operations wherever it lies."""
+    precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
+    return PrecisionGuarantee(precision, computing, True, True, True)
+
+
+def in_its_register(descriptor: Any) -> PrecisionGuarantee:
+    """The same, where nothing but the element says what is computed in."""
+    return computed_by_itself(register(descriptor.element))

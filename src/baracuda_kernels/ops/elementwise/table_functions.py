@@ -1,0 +1,109 @@
+"""How a row of the tables becomes a function, and another one for its gradients."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.view import View, beside, broadcast_shape
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.ops.elementwise.rows import Choice, Parameter, Row
+
+__all__ = ["Elementwise", "backward", "forward"]
+
+
+class Elementwise(Function):
+    """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
+
+    MORE: ClassVar[Sequence[inspect.Parameter]] = ()  # parameters besides operands and those of the row, or instead of them
+
+    def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: Row) -> None:
+        super().__init__(describe, plan, gradient, names)
+        self.row = row
+
+    def _first(self, seers: Any, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
+        like = next((value for value in (*given, *named.values()) if isinstance(value, Expr)), None)
+        if like is None:
+            return super()._first(seers, given, named, out, preference, stream)
+        bound = self.declared.bind(*given, **named)
+        bound.apply_defaults()
+        names = (*self.inputs, *(parameter.name for parameter in self.row.parameters))
+        numbers = (
+            math.nan if (value := bound.arguments[name]) is None else value for name in names
+        )  # what is not given is NaN in rows
+        operands = [value if isinstance(value, Expr) else constant(value, like.element) for value in numbers]
+        row = self.row
+        if row.choice is not None:
+            descriptor: Any = self.plan.descriptor_type
+            row = descriptor.TABLE[_chosen(row.choice, self.name, bound.arguments)]
+        return row.formula_for(like.element)(*operands)
+
+
+def _option(parameter: Parameter) -> inspect.Parameter:
+    """A parameter of the function; what rows have as NaN is not given there."""
+    is_given = not math.isnan(parameter.default)
+    kind, default = (float, parameter.default) if is_given else (float | None, None)
+    return inspect.Parameter(parameter.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default)
+
+
+def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> str:
+    """The name of the row that the option names."""
+    value = arguments[choice.option]
+    found = choice.rows.get(value) if isinstance(value, str) else None
+    if found is None:
+        wanted = " or ".join(map(repr, choice.rows))
+        raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, choice.option, repr(value), wanted)])
+    return found
+
+
+def forward(row: Row, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
+    """The function of a row; `results` are its names for those of the plan, where there are two."""
+    gradient = f"{row.name}_backward" if row.differentiable else None
+    describe, renamed = _description(row, plan, row.name, (), row.says, kind.MORE)
+    return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
+
+
+def backward(row: Row, plan: Any, of: str, upstream: str) -> Function:
+    """The gradient of the function `of`, which is that of a row; `upstream` is its name for the gradient of the row's result."""
+    says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
+    describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
+    gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
+    return Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
+
+
+def _description(
+    row: Row, plan: Any, name: str, leading: Sequence[str], says: str, more: Sequence[inspect.Parameter]
+) -> tuple[Any, dict[str, str]]:
+    """How a row's descriptor follows from arrays, and the function's names of operands with the plan's. What is `more` than operands and
+    parameters, the function itself sees to."""
+    descriptor = plan.descriptor_type
+    ours = row.operands or descriptor.OPERANDS
+    kind, names = descriptor.KINDS(row.name), (*leading, *ours)
+    scalars = {each: f"{operand}_value" for each, operand in zip(ours, descriptor.OPERANDS, strict=True)}
+
+    def describe(**given: Any) -> Any:
+        operands = {each: given[each] for each in names}
+        element, values = beside(name, operands, {each: given.get(scalar) for each, scalar in scalars.items()})
+        numbers = (given[parameter.name] for parameter in row.parameters)
+        parameters = tuple(math.nan if number is None else number for number in numbers)
+        scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
+        meant = kind if row.choice is None else descriptor.KINDS(_chosen(row.choice, name, given))
+        return descriptor(meant, broadcast_shape(name, operands), element, parameters, **scalar_values)
+
+    kinds = inspect.Parameter
+    arrays = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in names]
+    numbers = [_option(each) for each in row.parameters]
+    if row.choice is not None:
+        first = next(iter(row.choice.rows))
+        numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=str, default=first))
+    replaced = {each.name: each for each in (*arrays, *numbers, *more)}
+    describe.__signature__ = inspect.Signature(list(replaced.values()))  # type: ignore[attr-defined] # as inspect looks for it
+    describe.__name__ = describe.__qualname__ = name
+    describe.__doc__ = says
+    describe.__module__ = f"{__package__}.functions"  # where it is found by its name
+    return describe, dict(zip(ours, descriptor.OPERANDS, strict=True))
