@@ -75,7 +75,9 @@ def pytest_configure(config: pytest.Config) -> None:
         DEVICE, STREAM = bk.Device.cuda(), bk.Stream.cuda()
         if absent := DEVICE.reasons_absent():
             pytest.exit(f"--device cuda: {absent[0]}", returncode=2)
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the device's memory for itself
+        os.environ.setdefault(
+            "JAX_PLATFORMS", "cpu"
+        )  # where its arrays are served; it would take most of the device's memory for itself
     else:
         os.environ["TRITON_INTERPRET"] = "1"
         if importlib.util.find_spec("triton"):

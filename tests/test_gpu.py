@@ -125,9 +125,17 @@ def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
     _compile(kernel, arch, every=1 if arch == "sm_90" else 2)
 
 
-# Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there, the last two spill with 3.6 alone; the others
+# Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there, the last three spill with 3.6 alone; the others
 # are faster for it on an H200.
-TOLERATED = {"gradients_of_chunks": 32, "forward_columns": 16, "attend": 16, "columns_again": 40, "walk": 32, "scan_tiles": 8}
+TOLERATED = {
+    "gradients_of_chunks": 32,
+    "forward_columns": 16,
+    "attend": 16,
+    "columns_again": 40,
+    "walk": 32,
+    "scan_tiles": 8,
+    "reduce_tiles": 8,
+}
 
 
 def _compile(kernel: str, arch: str, every: int = 1) -> None:

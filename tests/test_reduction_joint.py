@@ -116,7 +116,8 @@ def test_trace() -> None:
         x.requires_grad_()
         ours, theirs = own.trace(x), torch.trace(x)
         assert ours.shape == () and torch.allclose(ours, theirs)
-        assert torch.equal(*(torch.autograd.grad(3.0 * each, x)[0] for each in (ours, theirs)))
+        (slope,) = torch.autograd.grad(3.0 * ours, x)  # PyTorch 2.11 has more than the diagonal of a tall matrix
+        assert torch.equal(slope, 3.0 * torch.eye(*shape, dtype=x.dtype))
     (x,) = _numbers((2, 3, 4, 5))
     for given in (x, x.transpose(0, 3)):
         assert torch.allclose(functional.trace(given), given.diagonal(dim1=-2, dim2=-1).sum(-1))

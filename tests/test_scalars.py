@@ -48,7 +48,7 @@ def test_numbers_are_not_rounded_to_halves() -> None:
 def test_both_bounds_of_a_clamp() -> None:
     x = tensor(31, 33)
     torch.testing.assert_close(bk.clamp(x, 2, 4.5), x.clamp(2, 4.5), rtol=0, atol=0)
-    torch.testing.assert_close(bk.clamp(x, max=tensor(33), min=2.0), torch.clamp(x, torch.tensor(2.0), tensor(33)), rtol=0, atol=0)
+    torch.testing.assert_close(bk.clamp(x, max=tensor(33), min=2.0), torch.clamp(x, x.new_tensor(2.0), tensor(33)), rtol=0, atol=0)
     torch.testing.assert_close(bk.lerp(x, tensor(33), weight=0.25), torch.lerp(x, tensor(33), 0.25))
 
 
