@@ -152,7 +152,8 @@ def _next_after(element: ElementKind, x: Any, y: Any) -> Any:
         return numpy.nextafter(x.astype(name), y.astype(name)).astype(numpy.float64)
     words = encode(numpy.where(x == 0, 0.0, numpy.abs(x)), element).view(numpy.int16).reshape(x.shape)
     outwards = (x == 0) | ((x < y) == (x > 0))
-    moved = decode(where(outwards, words + 1, words - 1).astype(numpy.int16).view(numpy.uint8), element).reshape(x.shape)
+    steps = numpy.ravel(where(outwards, words + 1, words - 1)).astype(numpy.int16)
+    moved = decode(steps.view(numpy.uint8), element).reshape(x.shape)
     moved = numpy.copysign(moved, where(x == 0, y, x))
     return where(numpy.isnan(x) | numpy.isnan(y), x + y, where(x == y, y, moved))
 

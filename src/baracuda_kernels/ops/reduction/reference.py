@@ -163,8 +163,11 @@ def slope_of_norm(x: Any, y: Any, power: float) -> Any:
 
 
 def _slope_of_present_variance(x: Any, factor: Any, correction: float) -> Any:
+    """NaN has none."""
+    import numpy
+
     centred, present = _centred_present(x)
-    return factor * centred / (present - correction)
+    return numpy.where(numpy.isnan(x), 0.0, factor * centred / (present - correction))
 
 
 def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
