@@ -142,6 +142,7 @@ def test_a_fused_formula_is_one_kernel() -> None:
     assert gated.select(x, y).kernel.name in ("numba.fused", "triton.fused")
     half = gated(x.bfloat16(), y.bfloat16())
     assert half.dtype is torch.bfloat16 and half.shape == (64, 33)
+    torch.testing.assert_close(half, gated(x.bfloat16().float(), y.bfloat16().float()).bfloat16(), rtol=2**-7, atol=2**-14)
 
 
 def test_functions_with_parameters_that_are_not_given_can_be_fused() -> None:

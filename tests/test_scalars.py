@@ -147,6 +147,8 @@ def test_what_is_not_chosen_does_not_show() -> None:
     d_input, d_other = bk.where_backward(condition, x)
     assert d_input.tolist() == [0.0, 0.0, 1.0, 0.0]
     assert numpy.isnan(d_other[0].item()) and d_other[1:].tolist() == [0.0, 0.0, numpy.inf]
+    _, d_other = bk.where_backward(~condition, x)  # of what was not taken: 0 whatever the gradient is
+    assert d_other.tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_gradients_of_both_are_summed_where_they_were_broadcast() -> None:

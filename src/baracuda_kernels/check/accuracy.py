@@ -164,7 +164,7 @@ def measured_ops() -> list[str]:
 
 
 def measure(question: Question) -> Measured:
-    """A million operands at a time, none of them tried twice but by chance."""
+    """A million operands at a time, other ones each time but for the edges of the format."""
     from baracuda_kernels.ops.elementwise.descriptor import UnaryDescriptor, UnaryKind
     from baracuda_kernels.ops.elementwise.elementwise import UnaryPlan
     from baracuda_kernels.ops.elementwise.reference import value

@@ -19,7 +19,7 @@ from baracuda_kernels.core.machine import cores, cpu_name
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("demo", help="every op, checked and timed, in one table", description=__doc__)
-    parser.add_argument("--problems", type=int, default=2, metavar="N", help="per op and element, of its showcase (default 2)")
+    parser.add_argument("--problems", type=int, default=1, metavar="N", help="per op and element, of its showcase (default 1)")
     parser.set_defaults(run=run)
 
 

@@ -119,22 +119,26 @@ class UnaryBackwardDescriptor(UnaryDescriptor):
     IS_BACKWARD = True
 
 
+class TensorsOrNumbers:
+    """Two operands, of which one may be a number that is given with the launch."""
+
+    @property
+    def has_input(self: Any) -> bool:
+        return self.input_value is None
+
+    @property
+    def has_other(self: Any) -> bool:
+        return self.other_value is None
+
+
 @dataclass(frozen=True)
-class BinaryDescriptor(ElementwiseDescriptor):
+class BinaryDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
     """An op of two operands."""
 
     TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
     kind: BinaryKind  # type: ignore[valid-type]
     input_value: float | None = None  # the first operand, where it is one number and no tensor
     other_value: float | None = None  # the second operand, likewise
-
-    @property
-    def has_input(self) -> bool:
-        return self.input_value is None
-
-    @property
-    def has_other(self) -> bool:
-        return self.other_value is None
 
 
 @dataclass(frozen=True)

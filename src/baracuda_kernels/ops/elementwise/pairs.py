@@ -13,7 +13,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.elementwise.cases import ElementwiseCases
-from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor
+from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor, TensorsOrNumbers
 from baracuda_kernels.ops.elementwise.elementwise import kernels_for
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
 
@@ -39,21 +39,13 @@ class UnaryPairDescriptor(ElementwiseDescriptor):
 
 
 @dataclass(frozen=True)
-class BinaryPairDescriptor(ElementwiseDescriptor):
+class BinaryPairDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
     """An op of two operands with two results."""
 
     TABLE, KINDS, OPERANDS = BINARY_PAIRS, BinaryPairKind, ("input", "other")
     kind: BinaryPairKind  # type: ignore[valid-type]
     input_value: float | None = None  # the first operand, where it is one number and no tensor
     other_value: float | None = None  # the second operand, likewise
-
-    @property
-    def has_input(self) -> bool:
-        return self.input_value is None
-
-    @property
-    def has_other(self) -> bool:
-        return self.other_value is None
 
 
 def _reference(descriptor: Any, input: Any = None, other: Any = None) -> Any:

@@ -20,7 +20,7 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.expression import Program, input_of, parameter_of
 from baracuda_kernels.formula.operations import where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
-from baracuda_kernels.ops.elementwise.descriptor import scalars_fit
+from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rounding import converted
 from baracuda_kernels.ops.elementwise.rows import ALL
@@ -37,7 +37,7 @@ class WhereKind(Enum):
 
 
 @dataclass(frozen=True)
-class WhereDescriptor(Descriptor):
+class WhereDescriptor(TensorsOrNumbers, Descriptor):
     """A condition and what is chosen between, all of one shape; a broadcast one has strides of 0."""
 
     IS_BACKWARD: ClassVar[bool] = False
@@ -50,14 +50,6 @@ class WhereDescriptor(Descriptor):
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
         yield from scalars_fit(self.element, {"input": self.input_value, "other": self.other_value})
-
-    @property
-    def has_input(self) -> bool:
-        return self.input_value is None
-
-    @property
-    def has_other(self) -> bool:
-        return self.other_value is None
 
     @property
     def program(self) -> Program:
@@ -88,7 +80,7 @@ def _forward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
 @functools.cache
 def _backward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
     condition, d = input_of(0, BOOL), input_of(1, element)
-    results = ((where(condition, d, 0), has_input), (where(condition, 0 * d, d), has_other))
+    results = ((where(condition, d, 0), has_input), (where(condition, 0, d), has_other))
     wanted = tuple(result for result, is_wanted in results if is_wanted)
     return Program((BOOL, element), (element,) * len(wanted), wanted)
 
