@@ -200,3 +200,8 @@ def test_gradients_of_a_batch() -> None:
     expected = torch.vmap(torch.func.grad(lambda x, y: torch.sin(x * y).sum(), (0, 1)), (0, None))(x, y)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_an_integer_past_every_float_is_refused() -> None:
+    with pytest.raises(bk.InvalidProblem, match=r"other.*larger integer.*f64"):
+        bk.add(tensor(3), 10**400)

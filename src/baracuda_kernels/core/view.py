@@ -91,9 +91,13 @@ def beside(
 
 def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
     """A number as it stands beside arrays of that element. A float beside integers would have to change their element, and is refused."""
-    if element.is_float:
-        return float(value)
     beside = f"beside {element}"
+    if element.is_float:
+        try:
+            return float(value)
+        except OverflowError:
+            wanted = f"a number that f64 has room for {beside}"
+            raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None
     kind: Any = bool if element is ElementKind.BOOL else numbers.Integral
     if not isinstance(value, kind):
         wanted = f"{'a bool' if kind is bool else 'an integer'} {beside}, or an array that is cast first"
