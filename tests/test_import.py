@@ -12,14 +12,21 @@ def _python(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_import_loads_no_backend() -> None:
-    program = """
-import sys, baracuda_kernels as bk
-bk.SoftmaxPlan, bk.softmax, bk.Stream.cpu(), bk.PlanPreference()
-bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
-print([name for name in ("torch", "numba", "llvmlite", "triton", "jax", "numpy", "rich") if name in sys.modules])
+HEAVY = ("torch", "numba", "llvmlite", "triton", "jax", "numpy", "scipy", "rich", "matplotlib")
+
+
+def test_importing_the_package_loads_one_module_and_asking_for_names_no_backend() -> None:
+    program = f"""
+import sys
+before = set(sys.modules)
+import baracuda_kernels as bk
+loaded = set(sys.modules) - before
+print(sorted(name for name in loaded if name.partition(".")[0] in {("baracuda_kernels", "email", "socket", *HEAVY)}))
+for name in bk.__all__: getattr(bk, name)
+bk.Stream.cpu(), bk.PlanPreference(), bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
+print([name for name in {HEAVY} if name in sys.modules])
 """
-    assert _python(program) == "[]"
+    assert _python(program).splitlines() == ["['baracuda_kernels']", "[]"]
 
 
 def test_ops_do_not_know_who_tries_and_times_them() -> None:
@@ -30,16 +37,6 @@ for plan in registry.plans().values(): next(plan.cases.showcase())
 print([name for name in sys.modules if name.split(".")[:2] in [["baracuda_kernels", room] for room in ("check", "bench", "cli")]])
 """
     assert _python(program) == "[]"
-
-
-def test_import_is_quick() -> None:
-    program = """
-import time; start = time.process_time()
-import baracuda_kernels as bk
-for name in bk.__all__: getattr(bk, name)
-print(time.process_time() - start)
-"""
-    assert float(_python(program)) < 0.5
 
 
 def test_every_public_name_is_there() -> None:

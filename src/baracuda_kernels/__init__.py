@@ -6,38 +6,46 @@ the package needs no GPU and loads no backend.
 
 import ast
 import importlib
-from importlib import metadata
+import re
 from pathlib import Path
 
 
 def _declared() -> dict[str, str]:
     """Name to module, from the stub beside this file; a star stands for all functions in that module's stub."""
     names: dict[str, str] = {}
-    for node in _stub("__init__").body:
+    for node in ast.parse(_stub("__init__")).body:
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
             for alias in node.names:
-                if alias.name == "*":
-                    functions = _stub(module.rpartition(".")[2]).body
-                    names |= {each.name: module for each in functions if isinstance(each, ast.FunctionDef)}
+                if alias.name == "*":  # a long stub, searched rather than parsed: this is most of what importing costs
+                    functions = re.findall(r"^def (\w+)\(", _stub(module.rpartition(".")[2]), re.MULTILINE)
+                    names |= dict.fromkeys(functions, module)
                 else:
                     names[alias.asname or alias.name] = module
     return names
 
 
-def _stub(name: str) -> ast.Module:
-    return ast.parse(Path(__file__).with_name(f"{name}.pyi").read_text(encoding="utf-8"))
+def _stub(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.pyi").read_text(encoding="utf-8")
+
+
+def _version() -> str:
+    from importlib import metadata  # loads the parser of mail headers, sockets and all
+
+    try:
+        return metadata.version("baracuda-kernels")
+    except metadata.PackageNotFoundError:  # used from a source tree that was never installed
+        return "0+source"
 
 
 _MODULES = _declared()
 __all__ = sorted(_MODULES)
-try:
-    __version__ = metadata.version("baracuda-kernels")
-except metadata.PackageNotFoundError:  # used from a source tree that was never installed
-    __version__ = "0+source"
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        globals()[name] = _version()
+        return globals()[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
