@@ -187,7 +187,7 @@ def test_every_name_of_the_inventory_has_a_row_or_a_reason() -> None:
     served = [name for row in ROWS for name in (row.name, *row.aliases)]
     assert len(served) == len(set(served))
     assert names - set(served) == set(NOT_ROWS)
-    assert set(served) - names == {"gelu_tanh", "mantissa"}  # the inventory has one name for both gelu, and for frexp
+    assert set(served) - names == {"gelu_tanh", "mantissa", "trunc_divide"}  # the inventory has one name for gelu, frexp and div
 
 
 def test_everything_about_a_row_is_there() -> None:
@@ -266,6 +266,8 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
     "rsub": lambda x, y, alpha: torch.rsub(x, y, alpha=alpha if x.is_floating_point() else int(alpha)),
     "addcmul": lambda x, a, b, v: torch.addcmul(x, a, b, value=v if x.is_floating_point() else int(v)),
     "addcdiv": lambda x, a, b, v: torch.addcdiv(x, a, b, value=v),
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "affine": lambda x, scale, shift: x * scale + shift,
     "fma": lambda a, b, c: a * b + c,
     "geglu": lambda a, b: F.gelu(a) * b,
@@ -291,10 +293,10 @@ REFUSED_BY_TORCH = {("positive", BOOL)}
 OTHERWISE_IN_TORCH = {  # where numbers are special
     "sign": "NaN is 0", "gelu": "minus infinity is NaN", "geglu": "minus infinity is NaN", "igamma": "NaN is a number",
     "igammac": "NaN is a number", "i0": "infinity is NaN", "i1": "infinity is NaN",
-    "polygamma": "poles are large", "zeta": "infinity is NaN",
+    "polygamma": "poles are large", "zeta": "infinity is NaN", "trunc_divide": "a quotient is rounded before it is cut off",
 }  # fmt: skip
 ROUNDED_IN_TORCH = {"hardsigmoid": 1e-7, "polygamma": 1e-9, "digamma": 1e-9, "sinc": 1e-9}  # a constant in f32, a short series
-DIVISIONS = ("floor_divide", "remainder", "fmod", "gcd", "lcm")
+DIVISIONS = ("floor_divide", "trunc_divide", "remainder", "fmod", "gcd", "lcm")
 
 
 def in_torch(row: Row) -> Callable[..., Any]:

@@ -52,6 +52,39 @@ def test_both_bounds_of_a_clamp() -> None:
     torch.testing.assert_close(bk.lerp(x, tensor(33), weight=0.25), torch.lerp(x, tensor(33), 0.25))
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
+def test_one_bound_of_a_clamp(dtype: torch.dtype) -> None:
+    edge = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    x = torch.cat([tensor(37, dtype=dtype), torch.tensor([edge.min, edge.max], dtype=dtype, device=WHERE)])
+    if dtype.is_floating_point:
+        x = torch.cat([x, x.new_tensor([-torch.inf, torch.inf, torch.nan, -0.0])])
+    for bound in (3, x.new_tensor(3)):
+        for side in ("min", "max"):
+            expected = torch.clamp(x, **{side: bound})
+            torch.testing.assert_close(bk.clamp(x, **{side: bound}), expected, rtol=0, atol=0, equal_nan=True)
+    if dtype.is_floating_point:
+        found, expected = (x.clone().requires_grad_() for _ in range(2))
+        bt.clamp(found, max=3.0).sum().backward()
+        torch.clamp(expected, max=3.0).sum().backward()
+        torch.testing.assert_close(found.grad, expected.grad, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", [None, "trunc", "floor"])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
+def test_rounding_modes_of_a_quotient(mode: str | None, dtype: torch.dtype) -> None:
+    if mode is None and not dtype.is_floating_point:
+        pytest.skip("the quotient of integers is no integer")
+    x, y = (tensor(37, dtype=dtype) * 5 * sign for sign in (1, 1 if dtype is torch.uint8 else -1))
+    y = y.roll(5)
+    found, expected = bk.div(x, y, rounding_mode=mode), torch.div(x.double(), y.double(), rounding_mode=mode)
+    torch.testing.assert_close(found, expected.to(dtype))
+    torch.testing.assert_close(bk.div(x, 3, rounding_mode=mode), torch.div(x.double(), 3, rounding_mode=mode).to(dtype))
+    if dtype.is_floating_point:
+        x.requires_grad_()
+        (slope,) = torch.autograd.grad(bt.div(x, y, rounding_mode=mode).sum(), x)
+        torch.testing.assert_close(slope, 1 / y if mode is None else torch.zeros_like(x))
+
+
 def test_numbers_of_numpy() -> None:
     x = numpy.arange(4, dtype=numpy.int32)
     assert bk.add(x, numpy.int64(2), alpha=3).tolist() == [6, 7, 8, 9]
@@ -67,6 +100,9 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: bk.add(2, 3), "input is missing: got numbers alone"),
     (lambda: bk.add(numpy.zeros(3), None), "other is missing"),
     (lambda: bk.clamp(numpy.float32([1]), numpy.zeros(1), 1), "min has the wrong element: got f64, wanted f32"),
+    (lambda: bk.clamp(numpy.zeros(3)), r"(?s)min is missing.*max is missing"),
+    (lambda: bk.clamp(numpy.arange(3), 0.5), r"min has the wrong element.*float 0\.5"),
+    (lambda: bk.div(numpy.zeros(3), 2.0, rounding_mode="up"), "rounding_mode is out of range: got 'up', wanted None or 'trunc'"),
     (lambda: bk.add(numpy.zeros(3), "2"), "other cannot be seen as an array"),
     (lambda: bk.where(numpy.array([True]), 1, 2), "input is missing: got numbers alone"),
     (lambda: bk.where(numpy.array([True]), numpy.zeros(1), None), "other is missing"),

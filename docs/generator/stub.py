@@ -57,6 +57,7 @@ def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> 
         if parameter.name in function.inputs:
             is_optional = function.optional(parameter.name) or parameter.default is None
             kind = "A | float" if parameter.name in function.scalars else "A | None" if is_optional else "A"
+            kind += " | None" if parameter.name in function.scalars and parameter.default is None else ""
             yield f"{parameter.name}: {kind}{'' if parameter.default is Parameter.empty else ' = None'}"
         elif parameter.name in form:
             chosen = form[parameter.name]

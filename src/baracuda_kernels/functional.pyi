@@ -529,8 +529,8 @@ def celu_backward(
 ) -> A: ...
 def clamp(
     input: A | float,
-    min: A | float,
-    max: A | float,
+    min: A | float | None = None,
+    max: A | float | None = None,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -539,8 +539,8 @@ def clamp(
 def clamp_backward(
     d_result: A,
     input: A | float,
-    min: A | float,
-    max: A | float,
+    min: A | float | None = None,
+    max: A | float | None = None,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -759,6 +759,7 @@ def dist_backward(
 def div(
     input: A | float,
     other: A | float,
+    rounding_mode: str | None = None,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -768,6 +769,7 @@ def div_backward(
     d_result: A,
     input: A | float,
     other: A | float,
+    rounding_mode: str | None = None,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -983,6 +985,15 @@ def floor_divide(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def floor_divide_backward(
+    d_result: A,
+    input: A | float,
+    other: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def fma(
     input: A | float,
     second: A | float,
@@ -3272,6 +3283,23 @@ def trunc_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def trunc_divide(
+    input: A | float,
+    other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def trunc_divide_backward(
+    d_result: A,
+    input: A | float,
+    other: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def var(
     input: A,
     dim: int | tuple[int, ...] | None = None,

@@ -291,14 +291,14 @@ def celu_backward(
 ) -> A: ...
 def clamp(
     input: A | float,
-    min: A | float,
-    max: A | float,
+    min: A | float | None = None,
+    max: A | float | None = None,
 ) -> A: ...
 def clamp_backward(
     d_result: A,
     input: A | float,
-    min: A | float,
-    max: A | float,
+    min: A | float | None = None,
+    max: A | float | None = None,
 ) -> tuple[A | None, A | None, A | None]: ...
 def clz(
     input: A,
@@ -417,11 +417,13 @@ def dist_backward(
 def div(
     input: A | float,
     other: A | float,
+    rounding_mode: str | None = None,
 ) -> A: ...
 def div_backward(
     d_result: A,
     input: A | float,
     other: A | float,
+    rounding_mode: str | None = None,
 ) -> tuple[A | None, A | None]: ...
 def divmod(
     input: A | float,
@@ -525,6 +527,11 @@ def floor_divide(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def floor_divide_backward(
+    d_result: A,
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def fma(
     input: A | float,
     second: A | float,
@@ -1781,6 +1788,15 @@ def trunc_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def trunc_divide(
+    input: A | float,
+    other: A | float,
+) -> A: ...
+def trunc_divide_backward(
+    d_result: A,
+    input: A | float,
+    other: A | float,
+) -> tuple[A | None, A | None]: ...
 def var(
     input: A,
     dim: int | tuple[int, ...] | None = None,

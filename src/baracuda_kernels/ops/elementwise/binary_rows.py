@@ -12,7 +12,7 @@ from baracuda_kernels.formula.gamma import beta, betaln, igamma, igammac, zeta
 from baracuda_kernels.formula.operations import absolute, convert, eq, floor, fma, is_nan, mul_high, ne, shr_logical, where
 from baracuda_kernels.formula.trigonometry import atan2
 from baracuda_kernels.ops.elementwise.formats import next_after
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import (
     INFINITY,
     floor_quotient,
@@ -22,6 +22,7 @@ from baracuda_kernels.ops.elementwise.scalars import (
     least_multiple,
     power_of_integers,
     smaller,
+    truncated_quotient,
     truncated_remainder,
     truth,
     wide_gradient,
@@ -115,6 +116,11 @@ def _isclose(x: Expr, y: Expr, rtol: Expr, atol: Expr, equal_nan: Expr) -> Expr:
     return eq(x, y) | near | (is_nan(x) & is_nan(y) & ne(equal_nan, 0))
 
 
+def _flat(d: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """Of steps: 0 between them, and none at them."""
+    return constant(0, d.element), constant(0, d.element)
+
+
 ALPHA = (Parameter("alpha", 1.0),)
 POSITIVE, BITS = ((0.1, 10.0),), (*INTEGERS, *BOOLS)
 APART = ((-20.0, 20.0), (0.5, 4.0))  # of a dividend and a divisor
@@ -123,9 +129,13 @@ ARITHMETIC = (
     Row("sub", lambda x, y, alpha: _plus(x, y, -alpha), "x - alpha y.", NUMBERS, parameters=ALPHA),
     Row("rsub", lambda x, y, alpha: _plus(y, x, -alpha), "y - alpha x.", NUMBERS, parameters=ALPHA),
     Row("mul", _chosen(lambda x, y: x & y, lambda x, y: x * y), "x y; of truths, whether both hold.", ALL),
-    Row("div", lambda x, y: x / y, "x / y, of floats alone: the quotient of integers is no integer.", domain=APART),
+    Row("div", lambda x, y: x / y,
+        "x / y, of floats alone: the quotient of integers is no integer. With rounding_mode, trunc_divide or floor_divide.", domain=APART,
+        choice=Choice("rounding_mode", {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"})),
     Row("floor_divide", floor_quotient,
-        "The quotient rounded down. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, differentiable=False),
+        "The quotient rounded down. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=_flat),
+    Row("trunc_divide", truncated_quotient,
+        "The quotient rounded towards 0. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=_flat),
     Row("remainder", floor_remainder,
         "What floor_divide leaves, with the sign of y. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART),
     Row("fmod", truncated_remainder,

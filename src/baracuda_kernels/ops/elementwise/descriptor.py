@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -39,8 +39,8 @@ TernaryKind = Enum("TernaryKind", {name.upper(): name for name in TERNARY}, modu
 GatedActivationKind = Enum("GatedActivationKind", {name.upper(): name for name in GATED}, module=__name__)  # type: ignore[misc]
 
 
-def scalars_fit(element: ElementKind, values: Mapping[str, float | None]) -> Iterator[Reason]:
-    """One of the operands is a tensor, and those that are numbers are numbers of the element."""
+def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: Collection[float] = ()) -> Iterator[Reason]:
+    """One of the operands is a tensor, and those that are numbers are numbers of the element, or of what is `open` to all."""
     if None not in values.values():
         name, value = next(iter(values.items()))
         yield Reason(ReasonCode.INCONSISTENT, f"{name}_value", value, "None, for one operand at least")
@@ -48,7 +48,7 @@ def scalars_fit(element: ElementKind, values: Mapping[str, float | None]) -> Ite
         return
     low, high = LIMITS.get(element, (0, 1))
     for name, value in values.items():
-        if value is not None and not (low <= value <= high and value.is_integer()):
+        if value is not None and not (low <= value <= high and value.is_integer()) and value not in open:
             wanted = f"an integer from {low} to {high}, for {element}"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, f"{name}_value", value, wanted)
 
@@ -74,7 +74,7 @@ class ElementwiseDescriptor(Descriptor):
             wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
 
-        yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)))
+        yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)), self.row.left_out.values())
 
     @property
     def values(self) -> tuple[float | None, ...]:

@@ -11,6 +11,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
+from baracuda_kernels.ops.elementwise.rounding import converted
 from baracuda_kernels.ops.elementwise.rows import Row
 
 __all__ = ["computed_in", "program_of"]
@@ -31,8 +32,10 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
     first = 1 if descriptor.IS_BACKWARD else 0  # the gradient of the result comes before the operands
     own = len(row.parameters)
     places, numbers = itertools.count(first), itertools.count(own)
+    number = converted if row.left_out else convert  # of a bound that is left out, the least or largest of its element
     operands = [
-        convert(input_of(next(places), element) if is_there else parameter_of(next(numbers)), computing) for is_there in present
+        convert(input_of(next(places), element), computing) if is_there else number(parameter_of(next(numbers)), computing)
+        for is_there in present
     ]
     parameters = [convert(parameter_of(place), computing) for place in range(own)]
     if descriptor.IS_BACKWARD:

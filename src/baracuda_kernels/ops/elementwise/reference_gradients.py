@@ -169,6 +169,7 @@ GRADIENTS: dict[str, Gradient] = {
     "sub": _slopes(lambda x, y, alpha: 1.0, lambda x, y, alpha: -alpha),
     "rsub": _slopes(lambda x, y, alpha: -alpha, lambda x, y, alpha: 1.0), "mul": _slopes(lambda x, y: y, lambda x, y: x),
     "div": _slopes(lambda x, y: 1 / y, lambda x, y: -x / (y * y)),
+    **dict.fromkeys(("floor_divide", "trunc_divide"), _slopes(lambda x, y: 0.0, lambda x, y: 0.0)),
     "remainder": _slopes(lambda x, y: 1.0, lambda x, y: -numpy.floor_divide(x, y)),
     "fmod": _slopes(lambda x, y: 1.0, lambda x, y: -numpy.trunc(x / y)),
     "maximum": _ties, "minimum": lambda d, x, y: _ties(d, -x, -y),

@@ -128,6 +128,12 @@ def _divided(of_floats: Callable[..., Any], of_integers: Callable[..., Any]) -> 
     return found
 
 
+def _truncated(x: Any, y: Any) -> Any:
+    """The ratio itself may have been rounded up to an integer."""
+    ratio = x / y
+    return where(numpy.isinf(ratio), ratio, numpy.copysign(numpy.rint((x - numpy.fmod(x, y)) / y), ratio))
+
+
 def _left_shift(element: ElementKind, x: Any, y: Any) -> Any:
     inside = (y >= 0) & (y < _bits(element))
     return where(inside, x << where(inside, y, 0), 0)
@@ -213,6 +219,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "sub": lambda x, y, alpha: x - numpy.asarray(alpha, x.dtype) * y,
     "rsub": lambda x, y, alpha: y - numpy.asarray(alpha, x.dtype) * x,
     "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "floor_divide": _divided(numpy.floor_divide, lambda x, y: x // y),
+    "trunc_divide": _divided(_truncated, lambda x, y: (x - numpy.fmod(x, y)) // y),
     "remainder": _divided(numpy.remainder, lambda x, y: x % y), "fmod": _divided(numpy.fmod, numpy.fmod),
     "mulhi": _upper_half, "gcd": numpy.gcd, "lcm": numpy.lcm,
     "maximum": numpy.maximum, "minimum": numpy.minimum, "fmax": numpy.fmax, "fmin": numpy.fmin, "copysign": numpy.copysign,

@@ -31,7 +31,7 @@ class Choice:
     """An option of a function whose value says which row is meant, the first one by default."""
 
     option: str
-    rows: Mapping[str, str] = field(hash=False)  # by the option's value
+    rows: Mapping[str | None, str] = field(hash=False)  # by the option's value
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Row:
     aliases: tuple[str, ...] = ()  # other names of the inventory that it serves
     choice: Choice | None = None  # an option of the function that chooses another row instead
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
+    left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:

@@ -30,8 +30,8 @@ from baracuda_kernels.formula.operations import (
 
 __all__ = [
     "INFINITY", "LEFT", "NAN", "bits_of", "floor_quotient", "floor_remainder", "greatest_divisor", "is_negative", "larger",
-    "least_multiple", "power_of_integers", "smaller", "times_sigmoid", "truncated_remainder", "truth", "wide_gradient",
-    "with_sign_of",
+    "least_multiple", "power_of_integers", "smaller", "times_sigmoid", "truncated_quotient", "truncated_remainder", "truth",
+    "wide_gradient", "with_sign_of",
 ]  # fmt: skip
 
 INFINITY, NAN = float("inf"), float("nan")
@@ -99,17 +99,35 @@ def floor_remainder(a: Expr, b: Expr) -> Expr:
     return where(_signs_differ(left, b), left + b, left)
 
 
+def truncated_quotient(a: Expr, b: Expr) -> Expr:
+    """The quotient, towards zero. Of an integer by 0 it is 0."""
+    if not a.element.is_float:
+        return where(eq(b, 0), 0, quotient(a, b))
+    dividend, divisor, left = _divided(a, b)
+    ratio = dividend / divisor
+    return convert(where(eq(absolute(ratio), INFINITY), ratio, _whole((dividend - left) / divisor, ratio)), a.element)
+
+
 def floor_quotient(a: Expr, b: Expr) -> Expr:
     """The quotient, towards minus infinity. Of an integer by 0 it is 0."""
     if not a.element.is_float:
         whole = quotient(a, b)
         return where(eq(b, 0), 0, where(_signs_differ(remainder(a, b), b), whole - 1, whole))
-    left, dividend, divisor = _long_division(a, b), convert(a, F64), convert(b, F64)
-    near = (dividend - left) / divisor  # an integer, but for rounding
+    dividend, divisor, left = _divided(a, b)
+    near, ratio = (dividend - left) / divisor, dividend / divisor
     near = where(_signs_differ(left, divisor), near - 1, near)
+    return convert(where(eq(divisor, 0), ratio, _whole(near, ratio)), a.element)
+
+
+def _divided(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
+    """Both in f64, and what division towards zero leaves."""
+    return convert(a, F64), convert(b, F64), _long_division(a, b)
+
+
+def _whole(near: Expr, ratio: Expr) -> Expr:
+    """What is an integer but for rounding; a zero with the sign of the ratio."""
     whole = where(near - floor(near) > 0.5, floor(near) + 1, floor(near))
-    ratio = dividend / divisor
-    return convert(where(eq(divisor, 0), ratio, where(eq(whole, 0), with_sign_of(whole, ratio), whole)), a.element)
+    return where(eq(whole, 0), with_sign_of(whole, ratio), whole)
 
 
 def _remainder_gradient(d: Expr, left: Expr, a: Expr, b: Expr) -> tuple[Expr, Expr]:

@@ -33,9 +33,9 @@ class Elementwise(Function):
         bound = self.declared.bind(*given, **named)
         bound.apply_defaults()
         names = (*self.inputs, *(parameter.name for parameter in self.row.parameters))
-        numbers = (
-            math.nan if (value := bound.arguments[name]) is None else value for name in names
-        )  # what is not given is NaN in rows
+        # What is not given is NaN in rows, unless they say what it is.
+        left_out = self.row.left_out
+        numbers = (left_out.get(name, math.nan) if (value := bound.arguments[name]) is None else value for name in names)
         operands = [value if isinstance(value, Expr) else constant(value, like.element) for value in numbers]
         row = self.row
         if row.choice is not None:
@@ -54,7 +54,7 @@ def _option(parameter: Parameter) -> inspect.Parameter:
 def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> str:
     """The name of the row that the option names."""
     value = arguments[choice.option]
-    found = choice.rows.get(value) if isinstance(value, str) else None
+    found = choice.rows.get(value) if isinstance(value, str | None) else None
     if found is None:
         wanted = " or ".join(map(repr, choice.rows))
         raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, choice.option, repr(value), wanted)])
@@ -87,20 +87,29 @@ def _description(
     scalars = {each: f"{operand}_value" for each, operand in zip(ours, descriptor.OPERANDS, strict=True)}
 
     def describe(**given: Any) -> Any:
-        operands = {each: given[each] for each in names}
-        element, values = beside(name, operands, {each: given.get(scalar) for each, scalar in scalars.items()})
-        numbers = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else number for number in numbers)
+        numbers = {each: given.get(scalar) for each, scalar in scalars.items()}
+        absent = [each for each in row.left_out if given[each] is None and numbers[each] is None]
+        if absent and len(absent) == len(row.left_out):
+            raise InvalidProblem(name, [Reason(ReasonCode.MISSING_OPERAND, each, None, "one of them at least") for each in absent])
+        operands = {each: given[each] for each in names if each not in absent}
+        element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
+        values |= {each: row.left_out[each] for each in absent}
+        own = (given[parameter.name] for parameter in row.parameters)
+        parameters = tuple(math.nan if number is None else number for number in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant = kind if row.choice is None else descriptor.KINDS(_chosen(row.choice, name, given))
         return descriptor(meant, broadcast_shape(name, operands), element, parameters, **scalar_values)
 
     kinds = inspect.Parameter
-    arrays = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in names]
+    arrays = [
+        kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View, default=None if each in row.left_out else kinds.empty)
+        for each in names
+    ]
     numbers = [_option(each) for each in row.parameters]
     if row.choice is not None:
         first = next(iter(row.choice.rows))
-        numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=str, default=first))
+        kind_of = str if first is not None else str | None
+        numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=kind_of, default=first))
     replaced = {each.name: each for each in (*arrays, *numbers, *more)}
     describe.__signature__ = inspect.Signature(list(replaced.values()))  # type: ignore[attr-defined] # as inspect looks for it
     describe.__name__ = describe.__qualname__ = name

@@ -8,7 +8,7 @@ from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import betainc
 from baracuda_kernels.formula.operations import absolute, fma, where
 from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
-from baracuda_kernels.ops.elementwise.scalars import NAN, larger, smaller
+from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, larger, smaller
 
 __all__ = ["ROWS"]
 
@@ -40,8 +40,8 @@ def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, E
 VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
 TENSORS = ("input", "tensor1", "tensor2")
 ROWS = (
-    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, of crossed ones the upper.",
-        NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max")),
+    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, or one; of crossed ones the upper.",
+        NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max"), left_out={"min": -INFINITY, "max": INFINITY}),
     Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
         operands=("input", "end", "weight")),
     Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "x + value a b.", NUMBERS, parameters=VALUE, domain=POSITIVE,
