@@ -50,6 +50,10 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
     "mul": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "other": tensor(3, 4, dtype=dtype)}],
     "sum": lambda dtype: [{"input": tensor(3, 4, 5, dtype=dtype), "dim": (1,)}],
     "cumsum": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "dim": 1}],
+    "diff": lambda dtype: [
+        {"input": tensor(3, 6, dtype=dtype), "n": 2},
+        {"input": tensor(3, 4, dtype=dtype), "dim": 0, "prepend": tensor(2, 4, dtype=dtype), "append": tensor(1, 4, dtype=dtype)},
+    ],
     "ssd_chunk_scan": lambda dtype: [
         _scan(dtype),
         _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),

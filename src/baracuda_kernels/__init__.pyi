@@ -57,6 +57,13 @@ from baracuda_kernels.ops.attention.ssd import SsdChunkScanBackwardDescriptor as
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanBackwardPlan as SsdChunkScanBackwardPlan
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanDescriptor as SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanPlan as SsdChunkScanPlan
+from baracuda_kernels.ops.neighbours import DiffArgs as DiffArgs
+from baracuda_kernels.ops.neighbours import DiffBackwardArgs as DiffBackwardArgs
+from baracuda_kernels.ops.neighbours import DiffBackwardDescriptor as DiffBackwardDescriptor
+from baracuda_kernels.ops.neighbours import DiffBackwardPlan as DiffBackwardPlan
+from baracuda_kernels.ops.neighbours import DiffDescriptor as DiffDescriptor
+from baracuda_kernels.ops.neighbours import DiffPlan as DiffPlan
+from baracuda_kernels.ops.neighbours import NeighbourKind as NeighbourKind
 from baracuda_kernels.ops.normalization.kind import NormalizationKind as NormalizationKind
 from baracuda_kernels.ops.normalization.rms_norm import RMSNormArgs as RMSNormArgs
 from baracuda_kernels.ops.normalization.rms_norm import RMSNormBackwardArgs as RMSNormBackwardArgs

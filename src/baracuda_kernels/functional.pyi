@@ -721,6 +721,29 @@ def deg2rad_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def diff(
+    input: A,
+    n: int = 1,
+    dim: int = -1,
+    prepend: A | None = None,
+    append: A | None = None,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def diff_backward(
+    d_result: A,
+    input: A,
+    n: int = 1,
+    dim: int = -1,
+    prepend: A | None = None,
+    append: A | None = None,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
     *,

@@ -7,8 +7,8 @@ The signature, the hints for vector loads and the machine words of a launch are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
@@ -84,6 +84,17 @@ class Call:
         """The call for operands that allow vector loads, if their steps do, and the one for any other."""
         scalar = self if self.otherwise is None else self.otherwise
         return {True: self, False: scalar} if self.allows_vectors else {False: scalar}
+
+    def of(self, operands: Sequence[Argument]) -> Call:
+        """The call with other operands than those in their order."""
+
+        def changed(argument: Argument) -> Argument:
+            if isinstance(argument, tuple):
+                return tuple(map(changed, argument))
+            return operands[argument.operand] if isinstance(argument, At) else argument
+
+        otherwise = None if self.otherwise is None else self.otherwise.of(operands)
+        return replace(self, arguments=tuple(map(changed, self.arguments)), otherwise=otherwise)
 
     def flat(self) -> list[Argument]:
         return list(_flatten(self.arguments))

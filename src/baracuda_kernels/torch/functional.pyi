@@ -395,6 +395,21 @@ def deg2rad_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def diff(
+    input: A,
+    n: int = 1,
+    dim: int = -1,
+    prepend: A | None = None,
+    append: A | None = None,
+) -> A: ...
+def diff_backward(
+    d_result: A,
+    input: A,
+    n: int = 1,
+    dim: int = -1,
+    prepend: A | None = None,
+    append: A | None = None,
+) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
 ) -> A: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.device import Device
@@ -88,7 +87,7 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
         d_result, _, second, d_input = strides
         every = [broadcast_stride(problem, d_result), broadcast_stride(problem, second), place_stride(problem), d_input]
         found = triton_launch.calls(choice_program(element), problem.shape, every, counted=(COUNTED,))
-        return [_with_operands(call, operands) for call in found]
+        return [call.of(operands) for call in found]
 
     return _bind(device, made)
 
@@ -110,7 +109,7 @@ def trace_backward(problem: Any, device: Device) -> Bind:
         d_result, _, d_input = strides
         every = [(*d_result, 0, 0), below_stride(problem), d_input]
         found = triton_launch.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
-        return [_with_operands(call, operands) for call in found]
+        return [call.of(operands) for call in found]
 
     return _bind(device, made)
 
@@ -136,16 +135,4 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
     operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
     numbers = (problem.count, *problem.formula_numbers)
     last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, *strides[-outputs:]], numbers)
-    return [*first, *(_with_operands(call, operands) for call in last)]
-
-
-def _with_operands(call: Call, operands: Sequence[Argument]) -> Call:
-    """The call with other operands than those in their order."""
-
-    def changed(argument: Argument) -> Argument:
-        if isinstance(argument, tuple):
-            return tuple(map(changed, argument))
-        return operands[argument.operand] if isinstance(argument, At) else argument
-
-    otherwise = None if call.otherwise is None else _with_operands(call.otherwise, operands)
-    return replace(call, arguments=tuple(map(changed, call.arguments)), otherwise=otherwise)
+    return [*first, *(call.of(operands) for call in last)]

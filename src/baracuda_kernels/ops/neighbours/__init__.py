@@ -1,0 +1,21 @@
+"""Ops on neighbours along an axis: differences of any order, forward and backward."""
+
+from baracuda_kernels.ops.neighbours.diff import (
+    DiffArgs,
+    DiffBackwardArgs,
+    DiffBackwardDescriptor,
+    DiffBackwardPlan,
+    DiffDescriptor,
+    DiffPlan,
+)
+from baracuda_kernels.ops.neighbours.kind import NeighbourKind
+
+__all__ = [
+    "DiffArgs",
+    "DiffBackwardArgs",
+    "DiffBackwardDescriptor",
+    "DiffBackwardPlan",
+    "DiffDescriptor",
+    "DiffPlan",
+    "NeighbourKind",
+]

@@ -1,0 +1,50 @@
+"""What cases of ops on neighbours share: every line along the axis is a problem of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+from baracuda_kernels.core.cases import Cases, Part, places
+from baracuda_kernels.core.layout import Shape
+
+__all__ = ["LineCases"]
+
+
+class LineCases(Cases[Any]):
+    def drawn_line(self, random: Random) -> tuple[Shape, int]:
+        """A shape and an axis of it."""
+        shape = tuple(random.choice((0, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(1, 4)))
+        return shape, random.randrange(len(shape))
+
+    def from_options(self, options: dict[str, Any]) -> Any:
+        if "shape" in options:
+            options = {"axis": len(options["shape"]) - 1} | options
+        return super().from_options(options)
+
+    def parts(self, descriptor: Any) -> Iterator[Part]:
+        shape, axis = descriptor.shape, descriptor.axis
+
+        def take(name: str, values: Any, line: int) -> Any:
+            import numpy
+
+            every = numpy.moveaxis(values, axis, -1)
+            return every.reshape(lines, every.shape[-1])[line]
+
+        lines = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+        for line in places(lines if shape[axis] else 0):
+            yield Part(replace(descriptor, shape=(shape[axis],), axis=0), partial(take, line=line))
+
+    def steps(self, descriptor: Any) -> int:
+        """Operations that make one result."""
+        raise NotImplementedError
+
+    def flops(self, descriptor: Any) -> int:
+        return math.prod(descriptor.shape) * self.steps(descriptor)
+
+    def summed_extent(self, descriptor: Any) -> int:
+        return 1

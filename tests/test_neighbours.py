@@ -1,0 +1,97 @@
+"""Ops on neighbours: what they mean, beside PyTorch and NumPy; their edges; their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+import baracuda_kernels as bk
+import baracuda_kernels.torch as recorded
+from baracuda_kernels.ops.neighbours import functions as F
+
+INF, NAN = float("inf"), float("nan")
+INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool)
+
+
+def beside(shape: tuple[int, ...], dim: int, extent: int | None, **options: Any) -> torch.Tensor | None:
+    """Something to put before or behind a tensor of that shape."""
+    return None if extent is None else torch.randn([*shape[:dim], extent, *shape[dim + 1 :]], **options)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize(("before", "behind"), [(None, None), (1, None), (None, 3), (2, 9), (0, 0)])
+def test_differences_as_pytorch(n: int, before: int | None, behind: int | None) -> None:
+    """Bit by bit in f32 and f64: the same subtractions."""
+    torch.manual_seed(0)
+    for dtype in (torch.float32, torch.float64):
+        for dim in range(3):
+            x = torch.randn(3, 7, 12, dtype=dtype)
+            more = [beside((3, 7, 12), dim, extent, dtype=dtype) for extent in (before, behind)]
+            assert torch.equal(F.diff(x, n, dim, *more), torch.diff(x, n, dim, *more))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_differences_of_integers_as_pytorch(dtype: torch.dtype) -> None:
+    """They wrap around; of truths it is the exclusive or."""
+    torch.manual_seed(1)
+    x = torch.randint(-100, 100, (5, 40)).to(dtype)
+    for n in (1, 2, 8):
+        assert torch.equal(F.diff(x, n), torch.diff(x, n))
+        assert torch.equal(F.diff(x, n, 0, prepend=x[:2], append=x), torch.diff(x, n, 0, x[:2], x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_rounded_once(dtype: torch.dtype) -> None:
+    x = (torch.randn(3, 50) * 100).to(dtype)
+    assert torch.equal(F.diff(x, 3), torch.diff(x.float(), 3).to(dtype))
+
+
+def test_differences_at_the_edges_of_numbers() -> None:
+    x = torch.tensor([1.0, NAN, 2.0, INF, INF, -INF, 0.0, -0.0, 0.0])
+    for n in (1, 2):
+        assert torch.equal(F.diff(x, n).isnan(), torch.diff(x, n).isnan())
+        torch.testing.assert_close(F.diff(x, n), torch.diff(x, n), equal_nan=True, rtol=0, atol=0)
+    assert torch.equal(torch.signbit(F.diff(x[-3:])), torch.signbit(torch.diff(x[-3:])))
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (3, 0), (1, 1)])
+def test_differences_of_too_few(shape: tuple[int, ...]) -> None:
+    for n in (0, 1, 3):
+        x = numpy.zeros(shape, numpy.float32)
+        assert F.diff(x, n).shape == numpy.diff(x, n).shape
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 7])
+@pytest.mark.parametrize(("before", "behind"), [(None, None), (1, None), (2, 4)])
+def test_gradients_of_differences_as_pytorch(n: int, before: int | None, behind: int | None) -> None:
+    torch.manual_seed(2)
+    for dim in range(2):
+        wanting = {"dtype": torch.float64, "requires_grad": True}
+        x, more = torch.randn(5, 6, **wanting), [beside((5, 6), dim, extent, **wanting) for extent in (before, behind)]
+        inputs = [each for each in (x, *more) if each is not None]
+        theirs = torch.diff(x, n, dim, *more)
+        slope = torch.randn_like(theirs)
+        found = torch.autograd.grad(recorded.diff(x, n, dim, *more), inputs, slope)
+        wanted = torch.autograd.grad(theirs, inputs, slope, allow_unused=True)
+        for mine, other in zip(found, wanted, strict=True):
+            torch.testing.assert_close(mine, torch.zeros_like(mine) if other is None else other)
+
+
+def refusal(kind: type[bk.Error], call: Any) -> bk.Reason:
+    with pytest.raises(kind) as found:
+        call()
+    return found.value.reasons[0]
+
+
+def test_what_differences_refuse() -> None:
+    x = numpy.zeros((3, 4), numpy.float32)
+    assert "at most 8" in str(refusal(bk.Unsupported, lambda: F.diff(x, 9)))
+    assert refusal(bk.InvalidProblem, lambda: F.diff(x, -1)).where == "n"
+    assert refusal(bk.InvalidProblem, lambda: F.diff(x, 1, 2)).code is bk.ReasonCode.AXIS_OUT_OF_RANGE
+    assert refusal(bk.InvalidProblem, lambda: F.diff(numpy.zeros((), numpy.float32))).where == "dim"
+    assert refusal(bk.InvalidProblem, lambda: F.diff(x, prepend=x[0])).where == "prepend"
+    assert refusal(bk.InvalidProblem, lambda: F.diff(x, append=x[:2])).code is bk.ReasonCode.SHAPE
+    assert refusal(bk.InvalidProblem, lambda: F.diff(x, append=x.astype(numpy.float64))).code is bk.ReasonCode.ELEMENT
