@@ -141,6 +141,8 @@ def test_workspace_that_is_not_memory_of_its_own() -> None:
     for buffer in (numpy.zeros(100, numpy.float32), numpy.zeros((10, 10), numpy.uint8), numpy.zeros(100, numpy.uint8)[::2]):
         with pytest.raises(bk.InvalidProblem, match="buffer"):
             bk.Workspace.borrowed(buffer)
+    with pytest.raises(bk.Error, match=r"Workspace: view .*got ndarray, wanted Workspace\.borrowed"):
+        bk.Workspace(numpy.zeros(16, numpy.uint8))  # type: ignore[arg-type]
 
 
 def test_operand_that_must_be_left_out() -> None:

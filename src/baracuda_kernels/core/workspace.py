@@ -18,6 +18,9 @@ class Workspace:
     __slots__ = ("address", "size", "view")
 
     def __init__(self, view: TensorMut | None) -> None:
+        if view is not None and not isinstance(view, TensorMut):
+            wanted = "Workspace.borrowed(buffer), of a one-dimensional array of bytes"
+            raise rejection("Workspace", [Reason(ReasonCode.WRONG_TYPE, "view", type(view).__name__, wanted)])
         self.view = view
         self.address = 0 if view is None else view.address
         self.size = 0 if view is None else view.layout.count
