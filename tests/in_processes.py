@@ -41,9 +41,10 @@ def pytest_runtestloop(session: Any) -> bool:
 
 def pytest_runtest_logreport(report: Any) -> None:
     if report.when == "call" or report.outcome != "passed":
-        line = json.dumps({"test": report.nodeid, "outcome": report.outcome, "says": report.longreprtext if report.failed else ""})
+        says = report.longreprtext if report.failed else ""
+        found = {"test": report.nodeid, "outcome": report.outcome, "seconds": report.duration, "says": says}
         with (_directory() / f"{os.getpid()}.jsonl").open("a") as file:
-            file.write(line + "\n")
+            file.write(json.dumps(found) + "\n")
 
 
 def _groups(items: list[Any]) -> Iterator[list[Any]]:
@@ -123,7 +124,7 @@ def _is_broken(process: subprocess.Popen[Any], is_late: bool) -> bool:
     return process.returncode not in (*ALL_RAN, 1) and not is_late
 
 
-def _outcomes(directory: Path) -> list[dict[str, str]]:
+def _outcomes(directory: Path) -> list[dict[str, Any]]:
     lines = [line for file in directory.glob("*.jsonl") for line in file.read_text().splitlines()]
     return [json.loads(line) for line in lines if line.endswith("}")]  # the last may be cut off
 
