@@ -56,7 +56,6 @@ def own_functions(also: tuple[str, ...] = ()) -> dict[str, Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the generated tests run")
     parser.addoption("--slow", action="store_true", help="also what takes many minutes")
-    parser.addoption("--shard", metavar="K/N", help="only the K-th of every N tests, for several processes without xdist")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,9 +63,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="takes many minutes: run with --slow"))
-    if shard := config.getoption("--shard"):
-        turn, every = map(int, shard.split("/"))
-        items[:] = items[turn - 1 :: every]
 
 
 def pytest_configure(config: pytest.Config) -> None:
