@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -78,15 +79,21 @@ def _limit(plan: AnyPlan, kernel: Kernel, limit: Any) -> list[str]:
     return [text if where == everywhere else f"{text} ({elements(where)})" for text, where in broken.items()]
 
 
-def _extremes(plan: AnyPlan, element: ElementKind) -> Iterator[Any]:
+@functools.cache
+def _extremes(plan: AnyPlan, element: ElementKind) -> list[Any]:
     """Problems with one field changed to something unusual. Fields that have to fit it are changed where the cases know how."""
+    found: dict[Any, None] = {}
+    tried: set[tuple[str, Any]] = set()
     for base in plan.cases.showcase():
         for name, kind in field_types(plan.descriptor_type).items():
             for value in _unusual(kind, getattr(base, name)):
                 with contextlib.suppress(InvalidProblem):
-                    yield replace(base, **{"element": element, name: value})
-                with contextlib.suppress(InvalidProblem):
-                    yield plan.cases.from_options({"element": element, name: value})
+                    found[replace(base, **{"element": element, name: value})] = None
+                if (name, value) not in tried:
+                    tried.add((name, value))
+                    with contextlib.suppress(InvalidProblem):
+                        found[plan.cases.from_options({"element": element, name: value})] = None
+    return list(found)
 
 
 def _unusual(kind: Any, usual: Any) -> Iterable[Any]:
