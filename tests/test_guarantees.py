@@ -56,9 +56,11 @@ def test_a_part_of_the_batch_does_not_depend_on_the_rest(op: str, kernel: Any) -
 
 
 def test_every_op_says_what_its_batch_is() -> None:
+    """Every op of which a kernel promises anything about it."""
     for op, plan in PLANS.items():
         corners = list(plan.cases.corners(bk.ElementKind.F32))
-        assert any(list(plan.cases.parts(descriptor)) for descriptor in corners), op
+        if any(kernel.guarantee(descriptor).batch_invariant for kernel in plan.kernels for descriptor in corners):
+            assert any(list(plan.cases.parts(descriptor)) for descriptor in corners), op
 
 
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)

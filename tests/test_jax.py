@@ -61,6 +61,8 @@ PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "rope": (bk.rope, rope, ((2, 3, 5, 8),)),
     "sdpa": (bk.sdpa, sdpa, ((1, 2, 4, 8), (1, 2, 5, 8), (1, 2, 5, 3))),
     "diff": (bk.diff, jnp.diff, ((4, 8),)),
+    "cov": (bk.cov, jnp.cov, ((4, 8),)),
+    "corrcoef": (bk.corrcoef, jnp.corrcoef, ((4, 8),)),
     "ssd_chunk_scan": (bk.ssd_chunk_scan, scan, ((1, 6, 2, 3), (1, 6, 2), (2,), (1, 6, 2, 4), (1, 6, 2, 4))),
 }
 

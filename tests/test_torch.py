@@ -62,7 +62,7 @@ def test_results_are_those_of_the_function(name: str, place: int) -> None:
 @pytest.mark.parametrize(("name", "place"), ALL_CALLS)
 def test_opcheck(name: str, place: int, layout: str) -> None:
     of = operator(name)
-    values = laid_out(call_of(name, place), layout)
+    values = laid_out(name, call_of(name, place), layout)
     arguments = of.schema.plain(of.schema.bind((), with_gradients(name, values)))
     torch.library.opcheck(of.overload, tuple(arguments))
 
@@ -71,7 +71,7 @@ def test_opcheck(name: str, place: int, layout: str) -> None:
 @pytest.mark.parametrize(("name", "place"), FIRST_CALLS)
 def test_opcheck_of_the_backward(name: str, place: int, layout: str) -> None:
     of = operator(FUNCTIONS[name].gradient or "")
-    arguments = of.schema.plain(of.schema.bind((), laid_out(backward_call(name, call_of(name, place)), layout)))
+    arguments = of.schema.plain(of.schema.bind((), laid_out(name, backward_call(name, call_of(name, place)), layout)))
     torch.library.opcheck(of.overload, tuple(arguments))
 
 
@@ -90,10 +90,10 @@ def test_gradients(name: str, place: int) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("name", "place"), FIRST_CALLS)
 def test_any_layout_gives_the_same(name: str, place: int, layout: str) -> None:
-    values = laid_out(call_of(name, place, torch.float32), layout)
+    values = laid_out(name, call_of(name, place, torch.float32), layout)
     tracked = with_gradients(name, values)
     results = getattr(bt, name)(**tracked)
-    expected = flat(getattr(bk, name)(**laid_out(values, "contiguous")))
+    expected = flat(getattr(bk, name)(**laid_out(name, values, "contiguous")))
     assert all(each.is_contiguous() for each in flat(results))
     for one, other in zip(flat(results), expected, strict=True):
         # On CUDA what cannot be read in vectors is summed in another order.

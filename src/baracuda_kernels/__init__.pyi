@@ -80,6 +80,13 @@ from baracuda_kernels.ops.softmax import SoftmaxKind as SoftmaxKind
 from baracuda_kernels.ops.softmax import SoftmaxPlan as SoftmaxPlan
 
 __version__: str
+from baracuda_kernels.ops.covariance import CovArgs as CovArgs
+from baracuda_kernels.ops.covariance import CovBackwardArgs as CovBackwardArgs
+from baracuda_kernels.ops.covariance import CovBackwardDescriptor as CovBackwardDescriptor
+from baracuda_kernels.ops.covariance import CovBackwardPlan as CovBackwardPlan
+from baracuda_kernels.ops.covariance import CovDescriptor as CovDescriptor
+from baracuda_kernels.ops.covariance import CovKind as CovKind
+from baracuda_kernels.ops.covariance import CovPlan as CovPlan
 from baracuda_kernels.ops.elementwise import BinaryArgs as BinaryArgs
 from baracuda_kernels.ops.elementwise import BinaryBackwardArgs as BinaryBackwardArgs
 from baracuda_kernels.ops.elementwise import BinaryBackwardDescriptor as BinaryBackwardDescriptor

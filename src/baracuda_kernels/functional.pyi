@@ -570,6 +570,21 @@ def copysign_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None]: ...
+def corrcoef(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def corrcoef_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def cos(
     input: A,
     *,
@@ -627,6 +642,27 @@ def count_nonzero(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cov(
+    input: A,
+    *,
+    correction: int = 1,
+    fweights: A | None = None,
+    aweights: A | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cov_backward(
+    d_result: A,
+    input: A,
+    *,
+    correction: int = 1,
+    fweights: A | None = None,
+    aweights: A | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,

@@ -65,6 +65,8 @@ def _functions(op: str, descriptor: Descriptor, operands: dict[str, Any]) -> dic
 
     function = registry.functions().get(op)
     given: list[Any] = [] if function is None else [operands.get(name) for name in function.inputs]
+    while given and given[-1] is None:  # what stands last and is left out may only be given by name
+        given.pop()
     if function is None or function.select(*given).descriptor != descriptor:
         return {}
     operator = entry(op)

@@ -57,7 +57,7 @@ class Described:
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
         self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
-        missing = [name for name in reads if name not in self.inputs]
+        missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
         # The public signature: arrays instead of views, and what every function takes.

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from baracuda_kernels.core.device import DeviceKind
+from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.core.stream import Stream
@@ -41,11 +41,14 @@ def as_torch(view: TensorRef | None) -> Any:
         return torch.empty_strided(layout.shape, row_major(layout.shape), dtype=dtype, device=str(layout.device))
     if layout.low < 0:
         raise NotImplementedError("PyTorch has no negative strides")
-    if layout.device.kind is DeviceKind.CUDA:
-        whole = torch.as_tensor(_CudaBytes(view.address, layout.high), device=str(layout.device))
-        return whole.view(dtype).as_strided(layout.shape, stride)
-    room = (ctypes.c_char * layout.high).from_address(view.address)
-    return torch.frombuffer(room, dtype=dtype).as_strided(layout.shape, stride)
+    return bytes_at(view.address, layout.high, layout.device).view(dtype).as_strided(layout.shape, stride)
+
+
+def bytes_at(address: int, size: int, device: Device) -> Any:
+    """So many bytes of a device's memory, at least one, as a tensor."""
+    if device.kind is DeviceKind.CUDA:
+        return torch.as_tensor(_CudaBytes(address, size), device=str(device))
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=torch.uint8)
 
 
 class _CudaBytes:
@@ -66,3 +69,31 @@ def queued_on(stream: Stream) -> Iterator[None]:
     else:
         with torch.cuda.stream(stream.queue()):
             yield
+
+
+@contextlib.contextmanager
+def exactly_on(stream: Stream) -> Iterator[None]:
+    """PyTorch's work goes to that stream, nothing of it is recorded, and products of f32 are those of f32."""
+    with contextlib.ExitStack() as stack:
+        if stream.device.kind is DeviceKind.CUDA:
+            from baracuda_kernels.gpu.driver import driver
+
+            # Threads of autograd may have no context yet, which cuBLAS would warn of.
+            stack.enter_context(driver().within(stream.device.index))
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(queued_on(stream))
+        stack.enter_context(_full_precision(stream.device.kind))
+        yield
+
+
+@contextlib.contextmanager
+def _full_precision(kind: DeviceKind) -> Iterator[None]:
+    """Products in fewer bits that PyTorch has been allowed elsewhere stay out of this."""
+    backends: Any = torch.backends
+    matmul = backends.cuda.matmul if kind is DeviceKind.CUDA else backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before

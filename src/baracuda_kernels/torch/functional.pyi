@@ -312,6 +312,13 @@ def copysign_backward(
     input: A | float,
     other: A | float,
 ) -> tuple[A | None, A | None]: ...
+def corrcoef(
+    input: A,
+) -> A: ...
+def corrcoef_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def cos(
     input: A,
 ) -> A: ...
@@ -344,6 +351,21 @@ def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+) -> A: ...
+def cov(
+    input: A,
+    *,
+    correction: int = 1,
+    fweights: A | None = None,
+    aweights: A | None = None,
+) -> A: ...
+def cov_backward(
+    d_result: A,
+    input: A,
+    *,
+    correction: int = 1,
+    fweights: A | None = None,
+    aweights: A | None = None,
 ) -> A: ...
 def cummax(
     input: A,

@@ -6,20 +6,17 @@ those of the Triton kernel.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.gpu.call import At, Call, Count
-from baracuda_kernels.gpu.driver import driver
 from baracuda_kernels.gpu.launch import Queued, launcher
-from baracuda_kernels.interop.torch_views import as_torch, queued_on
+from baracuda_kernels.interop.torch_views import as_torch, exactly_on
 from baracuda_kernels.ops.attention.sdpa import tiles, triton
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
 from baracuda_kernels.ops.attention.sdpa.triton_backward import dscores_rows
@@ -44,7 +41,6 @@ def forward(problem: SdpaDescriptor) -> Bind:
         ]
 
     return _bound(
-        problem,
         steps,
         lambda layouts, device: triton.forward_calls(problem, layouts, triton.EXACT, capability=triton.capability_of(device)),
         (MASK,),
@@ -66,7 +62,6 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
 
     precision = triton.EXACT if problem.element.size > 2 else triton.TF32
     return _bound(
-        problem,
         steps,
         lambda layouts, device: triton.backward_calls(problem, layouts, precision, capability=triton.capability_of(device)),
     )
@@ -141,10 +136,9 @@ Step = Product | Call
 class InTurn:
     """Products and Triton calls, one after the other on the same stream."""
 
-    def __init__(self, problem: Any, steps: Sequence[Product | Queued]) -> None:
+    def __init__(self, steps: Sequence[Product | Queued]) -> None:
         self.steps = steps
         self.multiplied = {matrices.operand for step in steps if isinstance(step, Product) for matrices in step[:3]}
-        self.precision = _full_precision if problem.element is ElementKind.F32 else contextlib.nullcontext
 
     def get_ready(self) -> None:
         for step in self.steps:
@@ -155,8 +149,7 @@ class InTurn:
         tensors = {place: as_torch(args.operands[place]) for place in self.multiplied}
         # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
         forms = [step if isinstance(step, Product) else step.form_for(args.addresses, workspace, stream) for step in self.steps]
-        # Threads of autograd may have no context yet, which cuBLAS would warn of.
-        with driver().within(stream.device.index), torch.no_grad(), queued_on(stream), self.precision():
+        with exactly_on(stream):
             for form in forms:
                 if isinstance(form, Product):
                     form(tensors)
@@ -164,9 +157,7 @@ class InTurn:
                     form.launch(args.addresses, workspace, stream)
 
 
-def _bound(
-    problem: AttentionShapes, steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]], others: tuple[int, ...] = ()
-) -> Bind:
+def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]], others: tuple[int, ...] = ()) -> Bind:
     """`others` are operands that are not multiplied."""
 
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
@@ -174,7 +165,7 @@ def _bound(
         device = matrices[0].device
         if not all(map(_is_taken, matrices)):
             return launcher(device, *otherwise(layouts, device))
-        return InTurn(problem, [step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)])
+        return InTurn([step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)])
 
     return bind
 
@@ -213,16 +204,3 @@ def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int 
     count = slots if batch is not None else slots * batches
     offset = (batch or 0) * batch_step + (member * head_step if each > 1 else 0)
     return Matrices(operand, (count, rows, cols), (each * head_step, row_step if rows > 1 else cols, 1), offset, transposed)
-
-
-@contextlib.contextmanager
-def _full_precision() -> Iterator[None]:
-    """TF32 that PyTorch has been allowed elsewhere stays out of this."""
-    matmul: Any = torch.backends.cuda.matmul
-    name, exact = ("fp32_precision", "ieee") if hasattr(matmul, "fp32_precision") else ("allow_tf32", False)
-    before = getattr(matmul, name)
-    setattr(matmul, name, exact)
-    try:
-        yield
-    finally:
-        setattr(matmul, name, before)
