@@ -80,6 +80,54 @@ def test_gradients_of_differences_as_pytorch(n: int, before: int | None, behind:
             torch.testing.assert_close(mine, torch.zeros_like(mine) if other is None else other)
 
 
+POINTS = ("none", "line", "rows", "full")
+
+
+def points(how: str, shape: tuple[int, ...], dim: int, **options: Any) -> torch.Tensor | None:
+    """Of one line, as the broadcast rows of a matrix, or for every element."""
+    along = [extent if axis == dim else 1 for axis, extent in enumerate(shape)]
+    shapes = {"line": (shape[dim],), "rows": along, "full": shape}
+    return None if how == "none" else torch.randn(shapes[how], **options)
+
+
+@pytest.mark.parametrize("how", POINTS)
+@pytest.mark.parametrize("shape", [(5, 7), (3, 40, 33), (9,), (4, 1), (3, 0), (0, 4)])
+def test_integrals_and_gradients_as_pytorch(shape: tuple[int, ...], how: str) -> None:
+    torch.manual_seed(3)
+    wanting = {"dtype": torch.float64, "requires_grad": True}
+    for dim in range(len(shape)):
+        y, x = torch.randn(shape, **wanting), points(how, shape, dim, **wanting)
+        spaced = {"dx": 0.3} if x is None else {"x": x}
+        mine, theirs = recorded.trapezoid(y, dim=dim, **spaced), torch.trapezoid(y, dim=dim, **spaced)
+        torch.testing.assert_close(mine, theirs)
+        inputs, slope = [y] if x is None else [y, x], torch.randn_like(theirs)
+        # Of an integral over nothing PyTorch records none.
+        wanted = torch.autograd.grad(theirs, inputs, slope, allow_unused=True) if theirs.requires_grad else [None] * len(inputs)
+        for ours, other in zip(torch.autograd.grad(mine, inputs, slope), wanted, strict=True):
+            torch.testing.assert_close(ours, torch.zeros_like(ours) if other is None else other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_integrals_are_rounded_once(dtype: torch.dtype) -> None:
+    """Each is the f64 integral to within half a unit, and the error of the sums beyond it."""
+    torch.manual_seed(4)
+    y, x = torch.rand(3, 3000).to(dtype), torch.rand(3000).sort()[0].to(dtype)
+    exact = torch.trapezoid(y.double(), x.double())
+    assert ((F.trapezoid(y, x).double() - exact).abs() <= (0.5 + 1e-3) * torch.finfo(dtype).eps * exact).all()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_integrals_do_not_depend_on_threads(dim: int) -> None:
+    y, x, d = torch.randn(3000, 700), torch.randn((3000, 700)[dim]), torch.randn((700, 3000)[dim])
+    found = []
+    before = bk.get_num_threads()
+    for threads in (1, 3):
+        bk.set_num_threads(threads)
+        found.append((F.trapezoid(y, x, dim=dim), *F.trapezoid_backward(d, y, x, dim=dim)))
+    bk.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 def refusal(kind: type[bk.Error], call: Any) -> bk.Reason:
     with pytest.raises(kind) as found:
         call()
@@ -95,3 +143,12 @@ def test_what_differences_refuse() -> None:
     assert refusal(bk.InvalidProblem, lambda: F.diff(x, prepend=x[0])).where == "prepend"
     assert refusal(bk.InvalidProblem, lambda: F.diff(x, append=x[:2])).code is bk.ReasonCode.SHAPE
     assert refusal(bk.InvalidProblem, lambda: F.diff(x, append=x.astype(numpy.float64))).code is bk.ReasonCode.ELEMENT
+
+
+def test_what_integrals_refuse() -> None:
+    y = numpy.zeros((3, 4), numpy.float32)
+    assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, y[0], dim=0)).where == "x_shape"
+    assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, y[0], dx=0.5)).where == "dx"
+    assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, y[:2])).code is bk.ReasonCode.SHAPE
+    assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, dim=2)).code is bk.ReasonCode.AXIS_OUT_OF_RANGE
+    assert refusal(bk.Unsupported, lambda: F.trapezoid(y.astype(numpy.int32))).code is bk.ReasonCode.ELEMENT_NOT_SERVED

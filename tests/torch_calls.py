@@ -60,6 +60,11 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
         {"input": tensor(3, 6, dtype=dtype), "n": 2},
         {"input": tensor(3, 4, dtype=dtype), "dim": 0, "prepend": tensor(2, 4, dtype=dtype), "append": tensor(1, 4, dtype=dtype)},
     ],
+    "trapezoid": lambda dtype: [
+        {"y": tensor(3, 4, dtype=dtype), "x": tensor(4, dtype=dtype)},
+        {"y": tensor(3, 4, dtype=dtype), "dx": 0.5, "dim": 0},
+        {"y": tensor(3, 4, dtype=dtype), "x": tensor(3, 4, dtype=dtype), "dim": 0},
+    ],
     "ssd_chunk_scan": lambda dtype: [
         _scan(dtype),
         _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),

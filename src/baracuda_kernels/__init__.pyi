@@ -64,6 +64,12 @@ from baracuda_kernels.ops.neighbours import DiffBackwardPlan as DiffBackwardPlan
 from baracuda_kernels.ops.neighbours import DiffDescriptor as DiffDescriptor
 from baracuda_kernels.ops.neighbours import DiffPlan as DiffPlan
 from baracuda_kernels.ops.neighbours import NeighbourKind as NeighbourKind
+from baracuda_kernels.ops.neighbours import TrapezoidArgs as TrapezoidArgs
+from baracuda_kernels.ops.neighbours import TrapezoidBackwardArgs as TrapezoidBackwardArgs
+from baracuda_kernels.ops.neighbours import TrapezoidBackwardDescriptor as TrapezoidBackwardDescriptor
+from baracuda_kernels.ops.neighbours import TrapezoidBackwardPlan as TrapezoidBackwardPlan
+from baracuda_kernels.ops.neighbours import TrapezoidDescriptor as TrapezoidDescriptor
+from baracuda_kernels.ops.neighbours import TrapezoidPlan as TrapezoidPlan
 from baracuda_kernels.ops.normalization.kind import NormalizationKind as NormalizationKind
 from baracuda_kernels.ops.normalization.rms_norm import RMSNormArgs as RMSNormArgs
 from baracuda_kernels.ops.normalization.rms_norm import RMSNormBackwardArgs as RMSNormBackwardArgs

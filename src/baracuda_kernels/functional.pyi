@@ -3327,6 +3327,27 @@ def trace_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def trapezoid(
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def trapezoid_backward(
+    d_result: A,
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
     *,

@@ -36,7 +36,7 @@ class Writer(Loops):
 
     def __init__(self, reduction: Reduction, lies: str, kept: int, reduced: int) -> None:
         self.reduction, self.lies, self.kept, self.reduced = reduction, lies, kept, reduced
-        self.stored = stored_type(reduction.element)
+        self.stored = [stored_type(element) for element in reduction.elements]
 
     def written(self, is_part: bool) -> str:
         module = ir.Module(name="reduction")
@@ -205,12 +205,12 @@ class Writer(Loops):
 
     def append(self, state: State, raw: Sequence[ir.Value], place: ir.Value, first: ir.Value | None) -> State:
         """LANES elements of each input with these numbers."""
-        emitter, element = Emitter(self.builder, LANES), self.reduction.element
-        value, *others = (emitter.loaded(each, element) for each in raw)
+        emitter, elements = Emitter(self.builder, LANES), self.reduction.elements
+        value, *others = map(emitter.loaded, raw, elements)
         return self.apply(
             self.reduction.append,
             LANES,
-            [*state, value, place, value if first is None else emitter.loaded(first, element), *others],
+            [*state, value, place, value if first is None else emitter.loaded(first, elements[0]), *others],
         )
 
     @property
@@ -223,12 +223,14 @@ class Writer(Loops):
         narrow = value if self.numbered == I64 else self.builder.trunc(value, self.numbered)
         return Emitter(self.builder, LANES).splat(narrow)
 
-    def elements(self, address: ir.Value) -> ir.Value:
-        """LANES elements as they are stored."""
-        return self.builder.load(address, typ=ir.VectorType(self.stored, LANES), align=self.reduction.element.size)
+    def elements(self, operand: int, address: ir.Value) -> ir.Value:
+        """LANES elements of an input as they are stored."""
+        size = self.reduction.elements[operand].size
+        return self.builder.load(address, typ=ir.VectorType(self.stored[operand], LANES), align=size)
 
-    def copy(self, source: ir.Value, step: ir.Value, count: ir.Value, room: ir.Value) -> None:
-        """Elements that do not lie side by side, or are too few for a vector."""
+    def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, room: ir.Value) -> None:
+        """Elements of an input that do not lie side by side, or are too few for a vector."""
+        stored = self.stored[operand]
         with self.counting(number(0), count) as place:
-            value = self.builder.load(self.at(source, self.builder.mul(place, step), self.stored), typ=self.stored)
-            self.builder.store(value, self.at(room, place, self.stored))
+            value = self.builder.load(self.at(source, self.builder.mul(place, step), stored), typ=stored)
+            self.builder.store(value, self.at(room, place, stored))

@@ -34,14 +34,14 @@ def body(text: str, form: str, lies: str, kept: str, reduced: str, is_part: str)
 class _Rows(Writer):
     def prepare(self) -> None:
         size = LANES if self.lies == Lies.DIRECT else BLOCK
-        self.rooms = [self.variable(self.stored, size) for _ in self.inputs]
-        self.first = self.variable(self.stored)
+        self.rooms = [self.variable(stored, size) for stored in self.stored]
+        self.first = self.variable(self.stored[0])
         self.lanes = self.states(LANES, 1)
 
     def look_at_first(self) -> None:
         if self.reduction.uses(FIRST):
-            source = self.at(self.inputs[0], self.sources[0], self.stored)
-            self.builder.store(self.builder.load(source, typ=self.stored), self.first)
+            source = self.at(self.inputs[0], self.sources[0], self.stored[0])
+            self.builder.store(self.builder.load(source, typ=self.stored[0]), self.first)
 
     def block(self, block: ir.Value) -> None:
         builder = self.builder
@@ -49,16 +49,16 @@ class _Rows(Writer):
         length = self.smaller(number(BLOCK), builder.sub(self.word(Word.COUNT), begin))
         first = None
         if self.reduction.uses(FIRST):
-            first = Emitter(builder, LANES).splat(builder.load(self.first, typ=self.stored))
+            first = Emitter(builder, LANES).splat(builder.load(self.first, typ=self.stored[0]))
         rows = self.gathered(begin, length)
         self.store(self.start(LANES), self.lanes, number(0))
         whole = builder.and_(length, number(-LANES))
         with self.counting(number(0), whole, LANES) as at:
-            elements = [self.elements(self.at(row, at, self.stored)) for row in rows]
+            elements = [self.elements(operand, self.at(row, at, self.stored[operand])) for operand, row in enumerate(rows)]
             state = self.append(self.load(self.lanes, number(0)), elements, self.places(builder.add(begin, at)), first)
             self.store(state, self.lanes, number(0))
         with builder.if_then(builder.icmp_signed("<", whole, length)):
-            left = [self.at(row, whole, self.stored) for row in rows]
+            left = [self.at(row, whole, stored) for row, stored in zip(rows, self.stored, strict=True)]
             self.rest(left, builder.add(begin, whole), builder.sub(length, whole), first)
         state, lanes = self.load(self.lanes, number(0)), LANES
         while lanes > 1:
@@ -70,11 +70,12 @@ class _Rows(Writer):
         """The last elements, fewer than LANES."""
         builder, emitter = self.builder, Emitter(self.builder, LANES)
         if self.lies == Lies.DIRECT:
-            for address, room in zip(addresses, self.rooms, strict=True):
-                self.copy(address, number(1), count, room)
+            for operand, (address, room) in enumerate(zip(addresses, self.rooms, strict=True)):
+                self.copy(operand, address, number(1), count, room)
             addresses = self.rooms
         before = self.load(self.lanes, number(0))
-        after = self.append(before, list(map(self.elements, addresses)), self.places(begin), first)
+        elements = [self.elements(operand, address) for operand, address in enumerate(addresses)]
+        after = self.append(before, elements, self.places(begin), first)
         kind = self.numbered
         inside = builder.icmp_signed(
             "<", self.places(number(0)), emitter.splat(builder.trunc(count, kind) if kind != I64 else count)
@@ -93,8 +94,8 @@ class _Rows(Writer):
         """Where a block of each input lies side by side: in place, or in the room after it was copied run by run."""
         builder, operands = self.builder, len(self.inputs)
         if self.lies == Lies.DIRECT:
-            pairs = zip(self.inputs, self.sources, strict=True)
-            return [self.at(input, builder.add(source, begin), self.stored) for input, source in pairs]
+            every = zip(self.inputs, self.sources, self.stored, strict=True)
+            return [self.at(input, builder.add(source, begin), stored) for input, source, stored in every]
         inner = self.reduced_at + (1 + operands) * (self.reduced - 1)
         extent = self.word(inner)
         with self.running(length) as (place, following):
@@ -104,8 +105,8 @@ class _Rows(Writer):
             for operand, offset in enumerate(offsets):
                 step = number(1) if self.lies == Lies.RUNS else self.word(inner + 1 + operand)
                 offset = builder.add(builder.add(self.sources[operand], offset), builder.mul(here, step))
-                source, room = self.at(self.inputs[operand], offset, self.stored), self.rooms[operand]
-                self.copy(source, step, run, self.at(room, place, self.stored))
+                source = self.at(self.inputs[operand], offset, self.stored[operand])
+                self.copy(operand, source, step, run, self.at(self.rooms[operand], place, self.stored[operand]))
             builder.store(builder.add(place, run), following)
         return self.rooms
 
@@ -116,12 +117,16 @@ class _Columns(Writer):
     def __init__(self, reduction: Reduction, lies: str, kept: int, reduced: int) -> None:
         super().__init__(reduction, lies, kept, reduced)
         self.chunks = chunks_of(reduction)
+        direct = "1" * reduction.operands
+        self.known = [
+            int(step) for step in {Lies.DIRECT: direct, Lies.STRIDED: ""}.get(lies, lies)
+        ]  # the operands' steps, if they are
 
     def prepare(self) -> None:
-        vector = ir.VectorType(self.stored, LANES)
-        self.room, self.first = self.variable(vector), self.variable(vector, self.chunks)
+        self.rooms, self.first = [self.variable(vector) for vector in self.vectors], self.variable(self.vectors[0], self.chunks)
         self.lanes = self.states(LANES, LANES * self.chunks)
-        self.builder.store(ir.Constant(vector, None), self.room)  # of a strip that is not full the rest is anything, but something
+        for room, vector in zip(self.rooms, self.vectors, strict=True):
+            self.builder.store(ir.Constant(vector, None), room)  # of a strip that is not full the rest is anything, but something
 
     def enter(self, outer: ir.Value, strip: ir.Value, offsets: list[ir.Value]) -> ir.Value:
         builder, columns = self.builder, self.word(Word.COLUMNS)
@@ -132,8 +137,7 @@ class _Columns(Writer):
         return builder.add(builder.mul(outer, columns), first)
 
     def step(self, operand: int) -> ir.Value:
-        is_known = self.lies == Lies.DIRECT and operand < len(self.inputs)
-        return number(1) if is_known else super().step(operand)
+        return number(self.known[operand]) if operand < len(self.known) else super().step(operand)
 
     def width(self, chunk: ir.Value) -> ir.Value:
         return self.smaller(number(LANES), self.builder.sub(self.columns, self.builder.mul(chunk, number(LANES))))
@@ -141,18 +145,19 @@ class _Columns(Writer):
     def look_at_first(self) -> None:
         if self.reduction.uses(FIRST):
             with self.counting(number(0), self.count) as chunk:
-                self.builder.store(self.gathered(0, self.sources[0], chunk), self.at(self.first, chunk, self.vector))
+                self.builder.store(self.gathered(0, self.sources[0], chunk), self.at(self.first, chunk, self.vectors[0]))
 
     @property
-    def vector(self) -> ir.Type:
-        return ir.VectorType(self.stored, LANES)
+    def vectors(self) -> list[ir.Type]:
+        return [ir.VectorType(stored, LANES) for stored in self.stored]
 
     def gathered(self, operand: int, offset: ir.Value, chunk: ir.Value) -> ir.Value:
         """A vector of one row of columns, by way of the room."""
         step = self.step(operand)
         place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), step))
-        self.copy(self.at(self.inputs[operand], place, self.stored), step, self.width(chunk), self.room)
-        return self.elements(self.room)
+        source, room = self.at(self.inputs[operand], place, self.stored[operand]), self.rooms[operand]
+        self.copy(operand, source, step, self.width(chunk), room)
+        return self.elements(operand, room)
 
     def block(self, block: ir.Value) -> None:
         builder = self.builder
@@ -160,33 +165,39 @@ class _Columns(Writer):
         past = self.smaller(builder.add(begin, number(BLOCK)), self.word(Word.COUNT))
         with self.counting(number(0), builder.mul(self.count, number(LANES))) as place:
             self.store(self.start(LANES), self.lanes, place)
-        whole = builder.sdiv(self.columns, number(LANES)) if self.lies == Lies.DIRECT else number(0)
+        whole = builder.sdiv(self.columns, number(LANES)) if self.known else number(0)
         with self.counting(begin, past) as row:
             located = self.located(row, self.reduced_at, self.reduced, len(self.inputs))
             offsets = [builder.add(source, offset) for source, offset in zip(self.sources, located, strict=True)]
-            with self.counting(number(0), whole) as chunk:
-                first = builder.mul(chunk, number(LANES))
-                pairs = zip(self.inputs, offsets, strict=True)
-                addresses = [self.at(input, builder.add(offset, first), self.stored) for input, offset in pairs]
-                for operand, address in enumerate(addresses):
-                    self.ask_ahead(operand, address)
-                self.take(list(map(self.elements, addresses)), row, chunk)
+            if self.known:
+                with self.counting(number(0), whole) as chunk:
+                    first = builder.mul(chunk, number(LANES))
+                    self.take([self.direct(operand, offset, first) for operand, offset in enumerate(offsets)], row, chunk)
             with self.counting(whole, self.count) as chunk:
                 self.take([self.gathered(operand, offset, chunk) for operand, offset in enumerate(offsets)], row, chunk)
         with self.counting(number(0), self.count) as chunk:
             self.fold(builder.mul(chunk, number(LANES)))
             self.store(self.load(self.lanes, builder.mul(chunk, number(LANES))), self.current, chunk)
 
+    def direct(self, operand: int, offset: ir.Value, first: ir.Value) -> ir.Value:
+        """A vector of one row of columns, or what is the same for all of them."""
+        source, stored = self.inputs[operand], self.stored[operand]
+        if self.known[operand] == 0:
+            return Emitter(self.builder, LANES).splat(self.builder.load(self.at(source, offset, stored), typ=stored))
+        address = self.at(source, self.builder.add(offset, first), stored)
+        self.ask_ahead(operand, address)
+        return self.elements(operand, address)
+
     def take(self, raw: list[ir.Value], row: ir.Value, chunk: ir.Value) -> None:
         builder = self.builder
         lane = builder.add(builder.mul(chunk, number(LANES)), builder.and_(row, number(LANES - 1)))
-        first = self.elements(self.at(self.first, chunk, self.vector)) if self.reduction.uses(FIRST) else None
+        first = self.elements(0, self.at(self.first, chunk, self.vectors[0])) if self.reduction.uses(FIRST) else None
         self.store(self.append(self.load(self.lanes, lane), raw, self.place(row), first), self.lanes, lane)
 
     def ask_ahead(self, operand: int, address: ir.Value) -> None:
         if self.reduced != 1:
             return
-        builder, size = self.builder, self.reduction.element.size
+        builder, size = self.builder, self.reduction.elements[operand].size
         step = builder.mul(self.word(self.reduced_at + 1 + operand), number(AHEAD * size))
         kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)

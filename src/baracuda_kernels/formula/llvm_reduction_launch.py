@@ -14,7 +14,7 @@ from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.geometry import Dim, as_words, collapse
 from baracuda_kernels.lang.native import build
 
-__all__ = ["BLOCK", "LANES", "Form", "Lies", "Word", "chunks_of", "kernel", "reduced_dims", "workspace_bytes"]
+__all__ = ["BLOCK", "LANES", "Form", "Lies", "Word", "chunks_of", "is_beside", "kernel", "reduced_dims", "workspace_bytes"]
 
 LANES = 32  # elements of a block that are reduced side by side
 BLOCK = 2048  # elements, a power of two of LANES
@@ -31,7 +31,8 @@ class Form:
 
 
 class Lies:
-    """How the elements that a form reads one after the other lie."""
+    """How the elements that a form reads one after the other lie. For columns, where all is direct but that some operands are the same
+    for all of them, it is the steps of the operands instead, such as "10"."""
 
     DIRECT, RUNS, STRIDED = "direct", "runs", "strided"
 
@@ -81,6 +82,11 @@ def reduced_dims(shape: Shape, strides: Sequence[Sequence[int]], axes: Collectio
     return dims or [Dim(1, (1,) * len(strides))]
 
 
+def is_beside(steps: Sequence[int]) -> bool:
+    """Whether operands lie side by side, or are the same everywhere, but for at least one."""
+    return 1 in steps and all(step in (0, 1) for step in steps)
+
+
 def kernel(
     reduction: Reduction, shape: Shape, axes: Collection[int], parameters: Sequence[float] = ()
 ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], parallel.Launch]:
@@ -90,7 +96,7 @@ def kernel(
     count, results = math.prod(shape[axis] for axis in axes), math.prod(kept_shape)
     parts, text = _parts(results, count), reduction.text()
     numbers = [struct.unpack("q", struct.pack("d", value))[0] for value in (count, *parameters)]
-    work = math.prod(shape) * reduction.element.size * reduction.operands
+    work = math.prod(shape) * sum(element.size for element in reduction.elements)
     work += results * sum(element.size for element in reduction.results)
     alone = Dim(1, (1,) * (reduction.operands + len(reduction.results)))
 
@@ -149,9 +155,13 @@ def _choice(count: int, reduced: Sequence[Dim], kept: Sequence[Dim], operands: i
     def is_direct(dim: Dim) -> bool:
         return all(step == 1 for step in dim.steps[:operands])
 
-    beside = next((dim for dim in kept if is_direct(dim) and dim.extent >= SIDE_BY_SIDE), None)
-    if beside is not None and not is_direct(reduced[-1]):
+    wide = [dim for dim in kept if dim.extent >= SIDE_BY_SIDE and not is_direct(reduced[-1])]
+    beside = next(filter(is_direct, wide), None)
+    if beside is not None:
         return Form.COLUMNS, Lies.DIRECT, beside
+    shared = next((dim for dim in wide if is_beside(dim.steps[:operands])), None)
+    if shared is not None:
+        return Form.COLUMNS, "".join(map(str, shared.steps[:operands])), shared
     longest = max(kept, key=lambda dim: dim.extent, default=Dim(1, ()))
     if count < SHORT and longest.extent >= SIDE_BY_SIDE:
         return Form.COLUMNS, Lies.STRIDED, longest

@@ -9,7 +9,7 @@ from baracuda_kernels.formula.expression import Program, in_order
 
 __all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "Reduction"]
 
-# What is appended to a contribution: the element, its number, the first element of the sum, and the element of a second operand.
+# What is appended to a contribution: the element, its number, the first element of the sum, and the elements of other operands.
 ELEMENT, PLACE, FIRST, OTHER = range(4)
 
 
@@ -18,7 +18,7 @@ class Reduction:
     """Programs for `start`, a contribution that changes none; `append`, of one and an element after it; `combine`, of two; and `finish`.
 
     Of their parameters the first is how many elements there are. A contribution is one number or a few, never halves or truths; so is what
-    comes out. There are one or two operands, of the same elements.
+    comes out. There are one or several operands.
     """
 
     start: Program
@@ -31,8 +31,10 @@ class Reduction:
         return self.start.outputs
 
     @property
-    def element(self) -> ElementKind:
-        return self.append.inputs[len(self.state) + ELEMENT]
+    def elements(self) -> tuple[ElementKind, ...]:
+        """Of the operands."""
+        appended = self.append.inputs[len(self.state) :]
+        return appended[ELEMENT], *appended[OTHER:]
 
     @property
     def place(self) -> ElementKind:
@@ -41,7 +43,7 @@ class Reduction:
 
     @property
     def operands(self) -> int:
-        return 2 if len(self.append.inputs) > len(self.state) + OTHER else 1
+        return len(self.elements)
 
     @property
     def results(self) -> tuple[ElementKind, ...]:

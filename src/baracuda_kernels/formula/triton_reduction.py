@@ -20,7 +20,7 @@ import triton.language as tl
 
 from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.formula.llvm_reduction_launch import reduced_dims
+from baracuda_kernels.formula.llvm_reduction_launch import is_beside, reduced_dims
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.formula.triton_reduction_tiles import MERGED, segments_for, tile_for
 from baracuda_kernels.formula.triton_source import formula, inputs_of
@@ -113,11 +113,12 @@ def _appended(
 ):  # fmt: skip
     """With a tile of elements from `at` on; what is not `inside` is anything."""
     place = at + tl.arange(0, REDUCED)[None, :]
-    values = ()
+    given = state
     for i in tl.static_range(len(sources)):
         source = sources[i] + (place if ALONG else offset(place, reduced_extents, reduced_steps[i]))
-        values += (tl.load(source, mask=inside),)  # type: ignore[assignment]
-    given = state + (values[0], place, first, values[len(sources) - 1])  # type: ignore[misc] # noqa: RUF005
+        given += (tl.load(source, mask=inside),)
+        if i == 0:
+            given += (place, first)
     return _spread(APPEND(_chosen(given, INPUTS), numbers), KEPT, REDUCED)
 
 
@@ -243,7 +244,7 @@ def calls(
     count, results = math.prod(shape[axis] for axis in axes), math.prod(kept_shape)
     if not results:
         return []
-    elements = (*[reduction.element] * reduction.operands, *reduction.results)
+    elements = (*reduction.elements, *reduction.results)
     everything = tuple(operands or map(At, range(len(elements)), elements))
     sources, targets = everything[: reduction.operands], everything[reduction.operands :]
     made = _formulas(reduction)
@@ -257,9 +258,11 @@ def calls(
         return all(step == 1 for step in dim.steps[: reduction.operands])
 
     is_along = len(reduced) == 1 and is_direct(reduced[0])
-    is_beside = not is_along and len(kept) == 1 and is_direct(kept[0])
-    by_row, by_column = (reduction.element if each else None for each in (is_along, is_beside))  # what vectors depend on
-    tile = tile_for(reduction, results, count, by_rows=is_direct(reduced[-1]) or not is_direct(kept[-1]))
+    is_dense = not is_along and len(kept) == 1 and is_direct(kept[0])
+    smallest = min(reduction.elements, key=lambda element: element.size)  # of which a vector has the most
+    by_row, by_column = (smallest if each else None for each in (is_along, is_dense))
+    by_columns = not is_direct(reduced[-1]) and is_beside(kept[-1].steps[: reduction.operands])
+    tile = tile_for(reduction, results, count, by_rows=not by_columns)
     segments, length = segments_for(results, count, tile)
     extents, steps = dims(kept, len(elements), None)
     result_steps = tuple(steps[reduction.operands :])
@@ -279,7 +282,7 @@ def calls(
         ),
         common | {
             "APPEND": made.append, "APPEND_INPUTS": made.append_inputs,
-            "BESIDE": is_beside, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced,
+            "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced,
             "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
         },
         tile.warps,

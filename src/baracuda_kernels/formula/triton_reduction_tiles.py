@@ -12,7 +12,7 @@ from baracuda_kernels.gpu.tiles import power_of_two
 
 __all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
 
-TILE_BYTES = 8 << 10  # of contributions in a tile: with more, places of scattered elements do not fit the registers
+TILE_BYTES = 8 << 10  # of contributions, for one operand or two: with more, places of scattered elements do not fit the registers
 PROGRAMS = 1024  # so many keep any device busy
 STEPS = 4  # of a tile, the fewest that are worth a segment
 MOST = 1024  # segments of one sum
@@ -27,7 +27,7 @@ class ReduceTile(NamedTuple):
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
-    size = TILE_BYTES // max(4, sum(element.size for element in reduction.state))
+    size = TILE_BYTES // max(4, sum(element.size for element in reduction.state)) // max(1, reduction.operands // 2)
     size = 1 << (size.bit_length() - 1)
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))

@@ -1818,6 +1818,21 @@ def trace_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def trapezoid(
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+) -> A: ...
+def trapezoid_backward(
+    d_result: A,
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
 ) -> A: ...

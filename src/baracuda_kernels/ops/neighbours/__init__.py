@@ -9,6 +9,14 @@ from baracuda_kernels.ops.neighbours.diff import (
     DiffPlan,
 )
 from baracuda_kernels.ops.neighbours.kind import NeighbourKind
+from baracuda_kernels.ops.neighbours.trapezoid import (
+    TrapezoidArgs,
+    TrapezoidBackwardArgs,
+    TrapezoidBackwardDescriptor,
+    TrapezoidBackwardPlan,
+    TrapezoidDescriptor,
+    TrapezoidPlan,
+)
 
 __all__ = [
     "DiffArgs",
@@ -18,4 +26,10 @@ __all__ = [
     "DiffDescriptor",
     "DiffPlan",
     "NeighbourKind",
+    "TrapezoidArgs",
+    "TrapezoidBackwardArgs",
+    "TrapezoidBackwardDescriptor",
+    "TrapezoidBackwardPlan",
+    "TrapezoidDescriptor",
+    "TrapezoidPlan",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason
-from baracuda_kernels.ops.neighbours.runs import Run
+from baracuda_kernels.ops.neighbours.runs import Room, Run
 
 __all__ = ["LineDescriptor"]
 
@@ -44,6 +44,27 @@ class LineDescriptor(Descriptor):
         """The parameters of the runs' programs."""
         return ()
 
+    @property
+    def rooms(self) -> tuple[Room, ...]:
+        """What the runs leave for each other."""
+        return ()
+
+    def element_of(self, operand: int) -> ElementKind:
+        """Of an operand by its place among the args, or of a room."""
+        return self.element if operand >= 0 else self.rooms[~operand].element
+
+    def axes_of(self, operand: int) -> tuple[int, ...]:
+        """Those of the tensor's axes that an operand or a room has."""
+        return tuple(range(len(self.shape))) if operand >= 0 else self.rooms[~operand].axes
+
     def stride_of(self, operand: int, stride: Sequence[int]) -> tuple[int, ...]:
-        """An operand's strides along the axes of the tensor."""
-        return tuple(stride)
+        """An operand's strides along all axes of the tensor: 0 along those that it has not."""
+        steps = dict(zip(self.axes_of(operand), stride, strict=True))
+        return tuple(steps.get(axis, 0) for axis in range(len(self.shape)))
+
+    def work_of(self, run: Run) -> tuple[Shape, tuple[int, ...]]:
+        """The shape of what a run takes, and its axes that the output has not: along these is summed."""
+        written = self.axes_of(run.output)
+        taken = {*written, *(axis for read in run.reads for axis in self.axes_of(read.operand))}
+        shape = tuple(extent if axis in taken else 1 for axis, extent in enumerate(self.with_extent(run.extent)))
+        return shape, tuple(sorted(taken.difference(written)))

@@ -116,11 +116,11 @@ def _differences(extents: tuple[int, int, int], n: int, element: ElementKind) ->
     begin, count = _span(extents, n)
     edges = (extents[0], extents[0] + extents[1])
 
-    def formula(read: Reader) -> Expr:
+    def formula(read: Reader, place: int) -> Expr:
         level = []
-        for place in range(begin + read.place, begin + read.place + n + 1):
-            part = sum(place >= edge for edge in edges)
-            level.append(read(GIVEN[part], place - (0, *edges)[part]))
+        for each in range(begin + place, begin + place + n + 1):
+            part = sum(each >= edge for edge in edges)
+            level.append(read(GIVEN[part], each - (0, *edges)[part]))
         while len(level) > 1:
             level = [b ^ a if element is ElementKind.BOOL else b - a for a, b in itertools.pairwise(level)]
         return level[0]
@@ -136,9 +136,9 @@ def _gradients(extents: tuple[int, int, int], n: int, element: ElementKind) -> l
     for part, (output, extent) in enumerate(zip(GRADIENTS, extents, strict=True)):
         ahead = sum(extents[:part]) - begin  # of the tensor's first element, counted as differences are
 
-        def formula(read: Reader, ahead: int = ahead) -> Expr:
-            last = ahead + read.place
-            level = [read(UPSTREAM, place) if 0 <= place < count else None for place in range(last - n, last + 1)]
+        def formula(read: Reader, place: int, ahead: int = ahead) -> Expr:
+            places = range(ahead + place - n, ahead + place + 1)
+            level = [read(UPSTREAM, each) if 0 <= each < count else None for each in places]
             while len(level) > 1:
                 level = [_taken(b, a) for a, b in itertools.pairwise(level)]
             return constant(0, register(element)) if level[0] is None else level[0]
@@ -171,8 +171,8 @@ class DiffCases(LineCases):
 
     def draw(self, random: Random, element: ElementKind) -> Any:
         shape, axis = self.drawn_line(random)
-        before, behind = (random.choice((None, None, 0, 1, 3)) for _ in range(2))
-        return self.descriptor(shape, axis, element, random.choice((0, 1, 1, 2, 3, 5)), before, behind)
+        before, behind = (random.choice((None, None, None, 0, 1, 3)) for _ in range(2))
+        return self.descriptor(shape, axis, element, random.choice((0, 1, 1, 2, 3)), before, behind)
 
     def showcase(self) -> Iterator[Any]:
         for element in (ElementKind.F32, ElementKind.BF16):

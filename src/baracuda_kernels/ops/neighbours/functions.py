@@ -7,8 +7,14 @@ from typing import Any
 from baracuda_kernels.core.function import function
 from baracuda_kernels.core.view import View
 from baracuda_kernels.ops.neighbours.diff import DiffBackwardDescriptor, DiffBackwardPlan, DiffDescriptor, DiffPlan
+from baracuda_kernels.ops.neighbours.trapezoid import (
+    TrapezoidBackwardDescriptor,
+    TrapezoidBackwardPlan,
+    TrapezoidDescriptor,
+    TrapezoidPlan,
+)
 
-__all__ = ["diff", "diff_backward"]
+__all__ = ["diff", "diff_backward", "trapezoid", "trapezoid_backward"]
 
 
 def _extent(axis: int, rank: int, given: View | None) -> int | None:
@@ -32,3 +38,23 @@ def diff_backward(
 ) -> DiffBackwardDescriptor:
     """The gradients of input, prepend and append, from that of their differences."""
     return _differences(DiffBackwardDescriptor, input, n, dim, prepend, append)  # type: ignore[no-any-return]
+
+
+def _integral(kind: Any, y: View, x: View | None, dx: float, dim: int) -> Any:
+    """Points of one axis are along that of the integral; others are broadcast to the integrand."""
+    points = None if x is None else x.shape if len(x.shape) == 1 else y.shape
+    return kind(y.shape, y.axis(dim, "dim"), y.element, points, dx)
+
+
+@function(TrapezoidPlan, gradient="trapezoid_backward")
+def trapezoid(y: View, x: View | None = None, *, dx: float = 1.0, dim: int = -1) -> TrapezoidDescriptor:
+    """The integral of y along an axis by the trapezoidal rule, over the points x, or in steps of dx."""
+    return _integral(TrapezoidDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]
+
+
+@function(TrapezoidBackwardPlan)
+def trapezoid_backward(
+    d_result: View, y: View, x: View | None = None, *, dx: float = 1.0, dim: int = -1
+) -> TrapezoidBackwardDescriptor:
+    """The gradients of y and x, from that of the integral."""
+    return _integral(TrapezoidBackwardDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]

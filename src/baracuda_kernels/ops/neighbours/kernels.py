@@ -8,17 +8,37 @@ from typing import Any
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.sku import BackendKind, PrecisionGuarantee
+from baracuda_kernels.formula import llvm_reduction_launch, triton_reduction_tiles
+from baracuda_kernels.ops.neighbours.runs import summed
+from baracuda_kernels.ops.neighbours.views import room_offsets
 
 __all__ = ["RANK", "kernels"]
 
 RANK = rank_at_most("shape", 8)
+Guarantee = Callable[[Any], PrecisionGuarantee]
 
 
 def kernels(
-    name: str, guarantee: Callable[[Any], PrecisionGuarantee], elements: tuple[ElementKind, ...], limits: tuple[Limit, ...]
+    name: str,
+    guarantee: Guarantee,
+    elements: tuple[ElementKind, ...],
+    limits: tuple[Limit, ...] = (RANK,),
+    on_cuda: Guarantee | None = None,
 ) -> tuple[Kernel, ...]:
-    """Of a plan whose problems are `runs`."""
+    """Of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
+    bytes_on_cpu, bytes_on_cuda = map(_bytes, (llvm_reduction_launch.workspace_bytes, triton_reduction_tiles.workspace_bytes))
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:in_runs", guarantee, elements, limits),
-        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:in_runs", guarantee, elements, limits),
+        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:in_runs", guarantee, elements, limits, bytes_on_cpu),
+        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:in_runs", on_cuda or guarantee, elements, limits, bytes_on_cuda),
     )
+
+
+def _bytes(of_sum: Callable[..., int]) -> Callable[[Any], int]:
+    """What the sums among a problem's runs need, one after the other, beside the rooms."""
+
+    def needed(problem: Any) -> int:
+        sums = [(run, *work) for run in problem.runs if (work := problem.work_of(run))[1]]
+        most = (of_sum(summed(run.program, problem.element_of(run.output)), shape, axes) for run, shape, axes in sums)
+        return room_offsets(problem)[-1] + max(most, default=0)
+
+    return needed

@@ -7,3 +7,4 @@ __all__ = ["NeighbourKind"]
 
 class NeighbourKind(Enum):
     DIFF = "diff"
+    TRAPEZOID = "trapezoid"

@@ -7,8 +7,9 @@ from typing import Any
 
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled
 from baracuda_kernels.ops.neighbours.diff import DiffDescriptor
+from baracuda_kernels.ops.neighbours.trapezoid import TrapezoidDescriptor
 
-__all__ = ["diff"]
+__all__ = ["diff", "trapezoid"]
 
 
 def diff(descriptor: DiffDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -20,3 +21,15 @@ def diff(descriptor: DiffDescriptor, operands: dict[str, Any]) -> Iterator[tuple
     yield GIVEN, lambda: torch.diff(x, n, axis, *more, out=result)
     if more == (None, None):
         yield COMPILED, compiled(lambda x: torch.diff(x, n, axis), result, x)
+
+
+def trapezoid(descriptor: TrapezoidDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    y, x, axis, result = operands["y"], operands.get("x"), descriptor.axis, operands["result"]
+    if x is None:
+        yield ALLOCATING, lambda: torch.trapezoid(y, dx=descriptor.dx, dim=axis)
+        yield COMPILED, compiled(lambda y: torch.trapezoid(y, dx=descriptor.dx, dim=axis), result, y)
+    else:
+        yield ALLOCATING, lambda: torch.trapezoid(y, x, dim=axis)
+        yield COMPILED, compiled(lambda y, x: torch.trapezoid(y, x, dim=axis), result, y, x)

@@ -7,7 +7,7 @@ from typing import Any
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
 
-__all__ = ["diff", "diff_backward"]
+__all__ = ["diff", "diff_backward", "trapezoid", "trapezoid_backward"]
 
 
 def diff(descriptor: Any, input: Any, prepend: Any = None, append: Any = None) -> Any:
@@ -42,3 +42,44 @@ def diff_backward(descriptor: Any, d_result: Any, input: Any, prepend: Any = Non
         slopes.take(range(first, first + extent), descriptor.axis) if wanted[name] else None
         for name, (first, extent) in firsts.items()
     )
+
+
+def _along(descriptor: Any, values: Any) -> Any:
+    """With the axis as the last one; what has that axis alone is the same for all lines."""
+    import numpy
+
+    return numpy.moveaxis(values, descriptor.axis, -1) if values.ndim == len(descriptor.shape) else values
+
+
+def _widths(descriptor: Any, x: Any) -> Any:
+    import numpy
+
+    return descriptor.dx if x is None else numpy.diff(_along(descriptor, x))
+
+
+def trapezoid(descriptor: Any, y: Any, x: Any = None) -> Any:
+    heights = _along(descriptor, y)
+    return ((heights[..., 1:] + heights[..., :-1]) * _widths(descriptor, x) / 2).sum(-1)
+
+
+def trapezoid_backward(descriptor: Any, d_result: Any, y: Any, x: Any = None) -> Any:
+    return _areas_backward(descriptor, d_result[..., None], y, x)
+
+
+def _areas_backward(descriptor: Any, slopes: Any, y: Any, x: Any) -> Any:
+    """Every area gives half its width to both heights, and to its two points, with opposite signs, half the sum of the heights."""
+    import numpy
+
+    heights = _along(descriptor, y)
+    wide, high = slopes * _widths(descriptor, x) / 2, slopes * (heights[..., 1:] + heights[..., :-1]) / 2
+    d_y, d_x = numpy.zeros(heights.shape), numpy.zeros(heights.shape)
+    d_y[..., 1:] += wide
+    d_y[..., :-1] += wide
+    d_y = numpy.moveaxis(d_y, -1, descriptor.axis)
+    if x is None:
+        return d_y, None
+    d_x[..., 1:] += high
+    d_x[..., :-1] -= high
+    if x.ndim < len(descriptor.shape):
+        return d_y, d_x.sum(tuple(range(d_x.ndim - 1)))
+    return d_y, numpy.moveaxis(d_x, -1, descriptor.axis)

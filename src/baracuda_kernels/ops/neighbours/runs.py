@@ -7,19 +7,29 @@ strides, from other addresses on. The long middle is one run; at the edges, wher
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.expression import HALVES, Expr, Program, in_order, input_of, make, register
+from baracuda_kernels.formula.derive import expanded, gradients
+from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, in_order, input_of, make, parameter_of, register
 from baracuda_kernels.formula.operations import convert
+from baracuda_kernels.formula.reduction import ELEMENT, OTHER, Reduction
 
-__all__ = ["Formula", "Read", "Reader", "Run", "runs"]
+__all__ = ["Formula", "Read", "Reader", "Room", "Run", "adjoint", "rebuilt", "runs", "stored", "summed"]
+
+
+class Room(NamedTuple):
+    """Memory in the workspace between two runs: its element, the axes of the tensor that it has, and its extent along the op's."""
+
+    element: ElementKind
+    axes: tuple[int, ...]
+    extent: int
 
 
 class Read(NamedTuple):
-    """Of an operand, by its place among the op's args, the number that is so many places further along the axis."""
+    """Of an operand, by its place among the op's args, the number that is so many places further along the axis. Rooms are operands
+    too: -1 is the first of them, -2 the second."""
 
     operand: int
     offset: int
@@ -38,38 +48,97 @@ class Run(NamedTuple):
 class Reader:
     """Reads for the formula of one place, and remembers what."""
 
-    def __init__(self, place: int, element: ElementKind) -> None:
-        self.place, self.element = place, element
+    def __init__(self, place: int, element: ElementKind, rooms: Sequence[ElementKind]) -> None:
+        self.place, self.element, self.rooms = place, element, rooms
         self.inputs: dict[Read, Expr] = {}
 
     def __call__(self, operand: int, place: int) -> Expr:
         """The number of an operand at a place along the axis."""
-        return self.inputs.setdefault(Read(operand, place - self.place), input_of(len(self.inputs), self.element))
+        return self.inputs.setdefault(Read(operand, place - self.place), input_of(len(self.inputs), self.element_of(operand)))
+
+    def element_of(self, operand: int) -> ElementKind:
+        return self.element if operand >= 0 else self.rooms[~operand]
 
 
-Formula = Callable[[Reader], Expr]
-"""What is at the reader's place."""
+Formula = Callable[[Reader, int], Expr]
+"""What is at a place, of what is read."""
 
 
-def runs(output: int, extent: int, turns: Iterable[int], formula: Formula, element: ElementKind, parameters: int = 0) -> list[Run]:
-    """So many places of an output. The formula changes nowhere but at `turns`, and need not change there."""
+def runs(
+    output: int,
+    extent: int,
+    turns: Iterable[int],
+    formula: Formula,
+    element: ElementKind,
+    parameters: int = 0,
+    rooms: Sequence[ElementKind] = (),
+) -> list[Run]:
+    """So many places of an output, of operands and rooms of these elements. The formula changes nowhere but at `turns`, and need not
+    change there."""
     borders = sorted({0, max(0, extent), *(turn for turn in turns if 0 < turn < extent)})
     found: list[Run] = []
     for first, past in itertools.pairwise(borders):
-        reader = Reader(first, element)
-        reads, program = _compact(reader, formula(reader), parameters)
+        reads, program = _traced(Reader(first, element, rooms), formula, parameters)
         if found and (found[-1].reads, found[-1].program) == (reads, program):
             first = found.pop().first
         found.append(Run(output, first, past - first, reads, program))
     return found
 
 
-def _compact(reader: Reader, value: Expr, parameters: int) -> tuple[tuple[Read, ...], Program]:
-    """The program of what is read and needed."""
-    (result,) = expanded((convert(value, register(reader.element)),), reader.element in HALVES)
-    order = in_order((result,))
-    reads = tuple(read for read, each in reader.inputs.items() if each in order)
-    done = {reader.inputs[read]: input_of(place, reader.element) for place, read in enumerate(reads)}
-    for each in order:
+def _traced(read: Reader, formula: Formula, parameters: int) -> tuple[tuple[Read, ...], Program]:
+    """What the formula needs at the reader's place, and the program of it."""
+    value = formula(read, read.place)
+    order = in_order((value,))
+    reads = tuple(each for each, leaf in read.inputs.items() if leaf in order)
+    elements = tuple(read.element_of(each.operand) for each in reads)
+    leaves = {
+        read.inputs[each]: input_of(place, element) for place, (each, element) in enumerate(zip(reads, elements, strict=True))
+    }
+    return reads, Program(elements, (value.element,), (rebuilt(value, leaves),), parameters)
+
+
+def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
+    """The same of other leaves."""
+    done = dict(leaves)
+    for each in in_order((value,)):
         done.setdefault(each, make(each.operation, each.element, tuple(done[arg] for arg in each.args), each.value))
-    return reads, Program((reader.element,) * len(reads), (reader.element,), (done[result],), parameters)
+    return done[value]
+
+
+def stored(program: Program, element: ElementKind) -> Program:
+    """What a program computes, as it is written to an output."""
+    results = expanded((convert(program.results[0], register(element)),), element in HALVES)
+    return Program(program.inputs, (element,), results, program.parameters)
+
+
+def summed(program: Program, element: ElementKind) -> Reduction:
+    """The sum of what a program computes, as it is written to an output."""
+    (value,), (computing,) = program.results, program.outputs
+    first, *others = program.inputs
+    appended = (computing, first, ElementKind.I64, first, *others)
+    total, more = input_of(0, computing), input_of(1, computing)
+    places = (1 + ELEMENT, *range(1 + OTHER, len(appended)))
+    leaves = {input_of(old, each): input_of(new, each) for old, (new, each) in enumerate(zip(places, program.inputs, strict=True))}
+    leaves |= {parameter_of(place): parameter_of(1 + place) for place in range(program.parameters)}  # after the number of elements
+    given = 1 + program.parameters
+    return Reduction(
+        Program((), (computing,), (constant(0, computing),), given),
+        Program(appended, (computing,), (total + rebuilt(value, leaves),), given),
+        Program((computing, computing), (computing,), (total + more,), given),
+        stored(Program((computing,), (computing,), (total,), given), element),
+    )
+
+
+def adjoint(formula: Formula, operand: int, near: Callable[[int], Iterable[int]], upstream: Formula, like: ElementKind) -> Formula:
+    """The gradient of an operand: of every result `near` its place that reads it, computed in `like`, the gradient times the slope."""
+
+    def slope(read: Reader, place: int) -> Expr:
+        total = None
+        for result in near(place):
+            value, mine = formula(read, result), convert(read(operand, place), like)
+            if mine in in_order((value,)):
+                (more,) = gradients(value, [mine], upstream(read, result))
+                total = more if total is None else total + more
+        return constant(0, like) if total is None else total
+
+    return slope

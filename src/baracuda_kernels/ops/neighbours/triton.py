@@ -7,10 +7,11 @@ from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.formula.triton_launch import calls
+from baracuda_kernels.formula import triton_launch, triton_reduction
 from baracuda_kernels.gpu.call import At, Call
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.neighbours.views import OverViews, View, views_of
+from baracuda_kernels.ops.neighbours.runs import Run, stored, summed
+from baracuda_kernels.ops.neighbours.views import OverViews, View, room_offsets, views_of
 
 __all__ = ["in_runs"]
 
@@ -23,12 +24,18 @@ def in_runs(problem: Any, device: Device) -> Bind:
         views: list[View] = []
         for run in problem.runs:
             strides, more = views_of(problem, run, layouts)
-            found = calls(run.program, problem.with_extent(run.extent), strides, problem.numbers)
-            operands = [
-                At(len(views) + place, element) for place, element in enumerate((*run.program.inputs, *run.program.outputs))
-            ]
-            made += [call.of(operands) for call in found]
+            elements = (*run.program.inputs, problem.element_of(run.output))
+            operands = [At(len(views) + place, element) for place, element in enumerate(elements)]
+            made += [call.of(operands) for call in _calls(problem, run, strides)]
             views += more
-        return OverViews(launcher(device, *made), views)
+        return OverViews(launcher(device, *made), views, room_offsets(problem))
 
     return bind
+
+
+def _calls(problem: Any, run: Run, strides: list[tuple[int, ...]]) -> list[Call]:
+    (shape, axes), element = problem.work_of(run), problem.element_of(run.output)
+    if not axes:
+        return triton_launch.calls(stored(run.program, element), shape, strides, problem.numbers)
+    kept = [step for axis, step in enumerate(strides[-1]) if axis not in axes]
+    return triton_reduction.calls(summed(run.program, element), shape, axes, strides[:-1], [kept], problem.numbers)
