@@ -11,14 +11,17 @@ from baracuda_kernels.lang.canonical import LANES
 
 __all__ = [
     "Half", "I1", "I32", "I64", "Lanes", "as_float", "bits", "extract", "first_lanes", "float64", "fma", "inline", "int64", "largest",
-    "maximum", "pointer_to", "splat", "spread", "to_f32", "to_f64", "tree_sum", "where", "widened",
+    "maximum", "outlined", "pointer_to", "splat", "spread", "to_f32", "to_f64", "tree_sum", "where", "widened",
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
-# For helpers of bodies: always inlined by LLVM, no reordering, no contraction.
-inline = njit(forceinline=True, error_model="numpy")
+# For helpers of bodies: no reordering, no contraction; bodies call them and nobody else, so they need no way in from Python or C, which
+# takes as long to compile as they do.
+_LINKED = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inline = njit(forceinline=True, **_LINKED)  # always, by LLVM
+outlined = njit(**_LINKED)  # long, or called from several places
 
 
 # --- storage: what a pointer points at -------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ def _operator(operation: Callable, emit: Callable, result: Callable = lambda lik
     def vector(typingctx, a, b):
         return typed((a, b))
 
-    @overload(operation)
+    @overload(operation, jit_options={"nopython": True, **_LINKED})
     def dispatch(a, b):
         return (lambda a, b: vector(a, b)) if isinstance(a, Lanes) or isinstance(b, Lanes) else None
 

@@ -10,7 +10,7 @@ Like `simd`, this imports Numba: import it inside body factories.
 from typing import NamedTuple
 
 from llvmlite import binding, ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -18,9 +18,8 @@ from baracuda_kernels.lang import halves
 from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.lang.simd import I1, I32, I64, Half, fma, inline, load, load_part, store, tree_sum
 
-__all__ = ["DEPTH", "Tile", "apart", "multiplier", "pack_columns", "pack_rows", "tile_of"]
+__all__ = ["DEPTH", "Tile", "multiplier", "pack_columns", "pack_rows", "tile_of"]
 
-apart = njit(error_model="numpy")  # for parts of a body that are large or used more than once: not inlined unasked
 DEPTH = 128  # products are summed so many at a time, then added up: a multiple of LANES
 
 

@@ -39,7 +39,6 @@ def segment_and_rows(element: str, keys: int) -> tuple[int, int]:
 def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
     from baracuda_kernels.lang import simd
     from baracuda_kernels.lang.vmath import exp_nonpositive
-    from baracuda_kernels.ops.attention.sdpa.product import apart
 
     inline, real, minus_infinity = simd.inline, simd.widened(element), -math.inf
     lowest = real(minus_infinity)
@@ -79,7 +78,7 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
             j += LANES
         return simd.largest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
 
-    @apart
+    @simd.outlined
     def fold(marks, at, mask, at_mask, mask_step, scale, count, kept, tops, totals, row):
         """Takes `count` more keys into a row's maximum and sum, and keeps their exponentials."""
         before = tops[row]
@@ -107,7 +106,7 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
         tops[row] = top
         totals[row] = total
 
-    @apart
+    @simd.outlined
     def weights(marks, at, mask, at_mask, mask_step, scale, count, kept, top, total, matrix, at_matrix, copies):
         """The share of each key; nothing at all has a share where no score was finite."""
         base = real(0) if top == lowest else top
@@ -133,11 +132,10 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
 
 def _gradient_parts(element: str) -> tuple[Callable, Callable]:
     from baracuda_kernels.lang import simd
-    from baracuda_kernels.ops.attention.sdpa.product import apart
 
     real = simd.widened(element)
 
-    @apart
+    @simd.outlined
     def fold(marks, at, attn, at_attn, attn_step, scale, count, kept, tops, totals, row):
         """Adds attn · dattn over `count` more keys."""
         total = 0.0
@@ -157,7 +155,7 @@ def _gradient_parts(element: str) -> tuple[Callable, Callable]:
             first += BLOCK
         totals[row] += total
 
-    @apart
+    @simd.outlined
     def weights(marks, at, attn, at_attn, attn_step, scale, count, kept, top, total, matrix, at_matrix, copies):
         mean = real(total)
         j = 0
@@ -184,14 +182,14 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
 
     forward, masked, halves = direction == "forward", saved == "masked", element in ("f16", "bf16")
     fold, weights = _softmax_parts(element, masked) if forward else _gradient_parts(element)
-    inline, apart, real, float64 = simd.inline, product.apart, simd.widened(element), simd.float64
+    inline, outlined, real, float64 = simd.inline, simd.outlined, simd.widened(element), simd.float64
     tile = product.tile_of(element)
     multiply, strip, height, depth_step = product.multiplier(tile), tile.columns, tile.rows, product.DEPTH
     pack_rows, pack_columns = product.pack_rows, product.pack_columns
     strip_room, a_room, minus_infinity = depth_step * strip, (MOST_ROWS // 2 * depth_step if halves else LANES), -math.inf
     zero, lowest = real(0), real(minus_infinity)
 
-    @apart
+    @outlined
     def marks_of(words, a, at_a, packed_a, b, at_b, packed, marks, at, pitch, rows, first, count):
         """marks = a · bᵀ for `count` keys from `first` on."""
         inner = words[INNER]
@@ -218,7 +216,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
             else:
                 simd.store_part(numbers, at + j, 1, simd.spread(zero), count - j)
 
-    @apart
+    @outlined
     def add_visible(words, marks, at, pitch, packed, mask, at_mask, out, at_out, rows, row, key, depth):
         """The product for keys that hold NaN or infinities: those hidden from a query are left out of its sum."""
         for r in range(rows):
@@ -233,7 +231,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                         acc = simd.fma(simd.load(packed, j * strip + c, 1), marks[at + r * pitch + j], acc)
                 simd.store(out, at_out + r * strip + c, 1, simd.load(out, at_out + r * strip + c, 1) + acc)
 
-    @apart
+    @outlined
     def add_product(words, marks, at, pitch, c, at_c, packed, mask, at_mask, out, rows, row, first, count, column, columns):
         """out += weights · c for `count` keys from `first` on and `columns` columns from `column` on, strip by strip."""
         for s in range(0, columns, strip):
@@ -249,7 +247,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                         from_marks, place, few = at + r * pitch + j, s * rows + r * strip, min(height, rows - r)
                         multiply(marks, from_marks, pitch, 1, packed, out, place, strip, few, strip, depth, False)
 
-    @apart
+    @outlined
     def write(words, out, y, at_y, rows, columns, scale):
         for s in range(0, columns, strip):
             for r in range(rows):
@@ -262,7 +260,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                     else:
                         simd.store_part(y, place, 1, v, columns - s - c)
 
-    @apart
+    @outlined
     def block(words, a, b, c, saved, marks, matrix, y, packed, packed_a, out, tops, totals, n, row, rows):
         keys, segment, step, scale = words[KEYS], words[SEGMENT], words[SAVED_STEP], real(tasks.as_f64(words, SCALE)[0])
         batch, head = n // words[HEADS], n % words[HEADS]

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from baracuda_kernels.lang import simd, vmath
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import inline
-from baracuda_kernels.ops.attention.ssd.matrix import outlined
+from baracuda_kernels.lang.simd import inline, outlined
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK
 
 __all__ = ["PARTS", "Decays", "decays"]

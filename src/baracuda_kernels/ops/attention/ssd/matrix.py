@@ -13,18 +13,15 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from baracuda_kernels.lang import simd, tasks
 from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import I32, I64, ON_X86, inline
+from baracuda_kernels.lang.simd import I32, I64, ON_X86, inline, outlined
 
-__all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "outlined", "restore_subnormals", "vectors"]
-
-# For helpers that are called from many places and are long enough to be called.
-outlined = njit(error_model="numpy")
+__all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "restore_subnormals", "vectors"]
 
 TILE_ROWS = 4
 AHEAD = 16  # rows to ask for before they are read: the hardware does not follow such strides
