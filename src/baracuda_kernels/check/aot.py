@@ -152,14 +152,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--arch", action="append", choices=list(PROFILES), help="by default all")
     parser.add_argument("--others", action="store_true", help="the tiles that only a race can choose")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th configuration, for a quick look")
+    parser.add_argument("--most", type=int, metavar="N", help="of each kernel, N configurations at most")
     chosen = parser.parse_args(arguments)
+    last = None if chosen.most is None else chosen.most * chosen.every
     fits = True
     for arch in chosen.arch or PROFILES:
         for plan, kernel in triton_kernels():
             if chosen.kernels and kernel.name not in chosen.kernels:
                 continue
             every = configurations(plan, kernel, PROFILES[arch], chosen.others)
-            for call, vectors in itertools.islice(every, 0, None, chosen.every):
+            for call, vectors in itertools.islice(every, 0, last, chosen.every):
                 used = usage(kernel, call, arch, vectors)
                 complaints = list(used.complaints(kernel.shared_bytes))
                 fits = fits and not complaints
