@@ -108,6 +108,13 @@ from baracuda_kernels.ops.elementwise import CastArgs as CastArgs
 from baracuda_kernels.ops.elementwise import CastDescriptor as CastDescriptor
 from baracuda_kernels.ops.elementwise import CastKind as CastKind
 from baracuda_kernels.ops.elementwise import CastPlan as CastPlan
+from baracuda_kernels.ops.elementwise import ComplexArgs as ComplexArgs
+from baracuda_kernels.ops.elementwise import ComplexBackwardArgs as ComplexBackwardArgs
+from baracuda_kernels.ops.elementwise import ComplexBackwardDescriptor as ComplexBackwardDescriptor
+from baracuda_kernels.ops.elementwise import ComplexBackwardPlan as ComplexBackwardPlan
+from baracuda_kernels.ops.elementwise import ComplexDescriptor as ComplexDescriptor
+from baracuda_kernels.ops.elementwise import ComplexKind as ComplexKind
+from baracuda_kernels.ops.elementwise import ComplexPlan as ComplexPlan
 from baracuda_kernels.ops.elementwise import GatedActivationArgs as GatedActivationArgs
 from baracuda_kernels.ops.elementwise import GatedActivationBackwardArgs as GatedActivationBackwardArgs
 from baracuda_kernels.ops.elementwise import GatedActivationBackwardDescriptor as GatedActivationBackwardDescriptor

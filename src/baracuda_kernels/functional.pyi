@@ -553,6 +553,21 @@ def clz(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def complex(
+    real: A,
+    imag: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def complex_backward(
+    d_result: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
 def copysign(
     input: A | float,
     other: A | float,
@@ -2453,6 +2468,23 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def polar(
+    abs: A,
+    angle: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def polar_backward(
+    d_result: A,
+    abs: A | None,
+    angle: A | None,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from baracuda_kernels.bench.problems import widened
 from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.core.plan import Plan
 
@@ -41,7 +42,7 @@ def compare(plan: Plan[Any, Any], outputs: dict[str, Any], expected: dict[str, A
 
 def _beside(tensor: Any, expected: Any) -> Any:
     """The tensor as an array of the expected one's kind."""
-    wide = tensor.double()
+    wide = widened(tensor)
     if type(expected).__module__.startswith("cupy"):
         import cupy
 

@@ -101,7 +101,7 @@ class Problem:
 
     def exact_inputs(self, arrays: Any) -> dict[str, Any]:
         """Exactly what the elements hold, as float64 arrays."""
-        wide = {name: tensor.double() for name, tensor in self.inputs.items()}
+        wide = {name: widened(tensor) for name, tensor in self.inputs.items()}
         if arrays.__name__ == "cupy":
             return {name: arrays.from_dlpack(tensor) for name, tensor in wide.items()}
         return {name: tensor.cpu().numpy() for name, tensor in wide.items()}
@@ -137,6 +137,11 @@ def _array_module(device: Device | None) -> Any:
     if device is not None and device.kind is DeviceKind.CUDA and importlib.util.find_spec("cupy") is not None:
         return importlib.import_module("cupy")
     return importlib.import_module("numpy")
+
+
+def widened(tensor: Any) -> Any:
+    """In f64, or in complex numbers of it."""
+    return tensor.cdouble() if tensor.is_complex() else tensor.double()
 
 
 def poison(tensor: Any) -> None:

@@ -27,13 +27,20 @@ def error_bound(
 
     Beside a `guarantee`, a result of products in fewer bits is judged by those.
     """
-    element = element_of(descriptor) if element is None else element
+    element = (element_of(descriptor) if element is None else element).part
     if element in _EXACT:
         return 0.0
     coarser = 0.0 if guarantee is None else _COARSER.get(guarantee.math_precision, (0.0, 0.0))[cases.is_long_chain()]
     if element is ElementKind.F64:
         return max(coarser, 1e-13 * math.sqrt(max(cases.summed_extent(descriptor), 1)))
     return max(coarser, _BOUNDS[element][cases.is_long_chain()])
+
+
+def parts(values: Any) -> Any:
+    """Of complex numbers the real and the imaginary parts, along one more axis; other numbers as they are."""
+    if values.dtype.kind != "c":
+        return values
+    return values.reshape(*values.shape, 1).view(values.real.dtype)
 
 
 def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
@@ -47,7 +54,8 @@ def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
     else:
         import numpy
 
-    if numpy.asarray(expected).dtype.kind in "biu":
+    result, expected = parts(numpy.asarray(result)), parts(numpy.asarray(expected))
+    if expected.dtype.kind in "biu":
         return 0.0 if numpy.array_equal(result, expected) else math.inf
     result, expected = numpy.asarray(result, numpy.float64), numpy.asarray(expected, numpy.float64)
     finite = numpy.isfinite(expected)
@@ -70,7 +78,8 @@ def ulps(result: Any, expected: Any, element: ElementKind) -> Any:
     """Of every finite number the distance from what was expected, in units in the last place of that; flat."""
     import numpy
 
-    digits, smallest = _LAST_PLACES[element]
+    result, expected = parts(numpy.asarray(result)), parts(numpy.asarray(expected))
+    digits, smallest = _LAST_PLACES[element.part]
     finite = numpy.isfinite(expected) & numpy.isfinite(result)
     exact = numpy.asarray(expected, numpy.float64)[finite]
     exponent = numpy.maximum(numpy.frexp(exact)[1] - 1, smallest)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from baracuda_kernels.check.allocation import device_allocations, python_bytes, resident_bytes
-from baracuda_kernels.check.bounds import ulps
+from baracuda_kernels.check.bounds import parts, ulps
 from baracuda_kernels.check.case import Case, Depth, Origin
 from baracuda_kernels.check.extremes import CHANGES, misplaced
 from baracuda_kernels.check.memory import LAYOUTS, NAN
@@ -99,7 +99,7 @@ def accuracy(case: Case) -> Iterator[Finding]:
 
 def _errors(name: str, contiguous: Trial, worst: Trial) -> Errors:
     placed = contiguous.operands[name]
-    distances = ulps(placed.values, contiguous.expected[name], placed.element) if placed.element.is_float else numpy.zeros(0)
+    distances = ulps(placed.values, contiguous.expected[name], placed.element) if placed.element.part.is_float else numpy.zeros(0)
     counts = numpy.bincount(numpy.searchsorted(BINS, distances), minlength=len(BINS) + 1)
     largest, mean = (float(distances.max()), float(numpy.mean(distances**2)) ** 0.5) if distances.size else (0.0, 0.0)
     return Errors(
@@ -122,9 +122,9 @@ def memory(case: Case) -> Iterator[Finding]:
 def _unwritten(trial: Trial, name: str) -> int:
     """Elements that still hold the NaN that was there before, where a number should be."""
     placed = trial.operands[name]
-    size = placed.element.size
+    size = placed.element.part.size
     before = (placed.words.reshape(-1).view(numpy.uint8).reshape(-1, size) == NAN).all(axis=1)
-    return int((before & numpy.isfinite(trial.expected[name]).reshape(-1)).sum()) if placed.element.is_float else 0
+    return int((before & numpy.isfinite(trial.expected[name]).reshape(-1)).sum()) if placed.element.part.is_float else 0
 
 
 # --- bits ----------------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def extremes(case: Case) -> Iterator[Finding]:
                 expected = reference_outputs(case.plan, changed)
             for output, exact in zip(trial.outputs, expected, strict=True):
                 placed = trial.operands[output]
-                wrong = misplaced(placed.values, rounded(exact, placed.element))
+                wrong = misplaced(parts(placed.values), parts(rounded(exact, placed.element)))
                 yield Finding(False, f"{kind.value} in {name}: {wrong} in {output}") if wrong else HELD
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from baracuda_kernels.check.bounds import error_bound, relative_error
+from baracuda_kernels.check.bounds import error_bound, parts, relative_error
 from baracuda_kernels.check.memory import LAYOUTS, Placed
 from baracuda_kernels.core.args import Access, Operand
 from baracuda_kernels.core.descriptor import Descriptor
@@ -40,7 +40,7 @@ class Trial:
     trespasses: tuple[str, ...] = ()  # what was written that must not be
     errors: dict[str, float] = field(default_factory=dict)  # of each output, once it has been compared
     bounds: dict[str, float] = field(default_factory=dict)
-    expected: dict[str, Any] = field(default_factory=dict)
+    expected: dict[str, Any] = field(default_factory=dict)  # of complex numbers their `parts`
 
     @property
     def bits(self) -> dict[str, bytes]:
@@ -55,9 +55,14 @@ def random_inputs(plan: type[AnyPlan], descriptor: Descriptor, rng: Any, with_op
         if operand.access is Access.READ and operand.is_given(descriptor, with_optional):
             values = special.get(operand.name)
             if values is None:
-                values = rng.standard_normal(operand.shapes(descriptor)[0])
+                values = _drawn(operand.shapes(descriptor)[0], operand.element(descriptor), rng)
             inputs[operand.name] = rounded(values, operand.element(descriptor))
     return inputs
+
+
+def _drawn(shape: tuple[int, ...], element: ElementKind, rng: Any) -> Any:
+    values = rng.standard_normal(shape)
+    return values + 1j * rng.standard_normal(shape) if element.is_complex else values
 
 
 def _fits(operand: Operand, shape: tuple[int, ...], element: ElementKind, layout: str, plan: AnyPlan) -> bool:
@@ -154,10 +159,10 @@ def _compare(plan: AnyPlan, trial: Trial, inputs: dict[str, Any], may_cancel: bo
     """Fills in of each output what was expected, its relative error and what is allowed."""
     expected = reference_outputs(plan, inputs)
     for number, (name, exact) in enumerate(zip(trial.outputs, expected, strict=True)):
-        result, element = trial.operands[name].values, trial.operands[name].element
+        result, element = parts(trial.operands[name].values), trial.operands[name].element
         # What overflows the element is infinite; and where even the rounded reference is far off, as in f16 below its normal
         # range, no kernel can do better than that.
-        nearest = rounded(exact, element)
+        nearest, exact = parts(rounded(exact, element)), parts(numpy.asarray(exact))
         value = numpy.where(numpy.isinf(nearest), nearest, exact)
         slack = 2.0 if _is_cut_off(plan, element) else 1.0
         bound = slack * error_bound(plan.cases, plan.descriptor, element, plan.precision_guarantee)
@@ -192,12 +197,12 @@ def _sensitivity(plan: AnyPlan, inputs: dict[str, Any], expected: list[Any], num
     rng, change, draws, squares = numpy.random.default_rng(0), 1e-6, 4, 0.0
     for _ in range(draws):
         moved = {
-            name: values * (1.0 + change * rng.standard_normal(values.shape)) if values.dtype.kind == "f" else values
+            name: values * (1.0 + change * rng.standard_normal(values.shape)) if values.dtype.kind in "fc" else values
             for name, values in inputs.items()
         }
         with numpy.errstate(invalid="ignore"):
             distance = reference_outputs(plan, moved)[number] - expected[number]
-        squares += float(numpy.sum(distance[numpy.isfinite(distance)] ** 2)) / draws
+        squares += float(numpy.sum(numpy.abs(distance[numpy.isfinite(distance)]) ** 2)) / draws
     return squares**0.5 / change
 
 

@@ -75,10 +75,9 @@ def _misaligned(address: int, layout: Layout) -> Layout:
 
 def _torch_seer(takes_gradients: bool) -> Seer:
     def see(tensor: Any) -> Seen:
-        if tensor.is_neg():
-            raise ValueError(
-                "a PyTorch tensor with its negative bit set holds other numbers than it shows; call resolve_neg() first"
-            )
+        if tensor.is_neg() or tensor.is_conj():
+            which, how = ("negative", "resolve_neg") if tensor.is_neg() else ("conjugate", "resolve_conj")
+            raise ValueError(f"a PyTorch tensor with its {which} bit set holds other numbers than it shows; call {how}() first")
         if not takes_gradients and tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
             raise ValueError("a PyTorch tensor that requires a gradient")
         address = tensor.data_ptr()

@@ -23,10 +23,15 @@ class ElementKind(Enum):
 
     size: int  # bytes
     accumulator: ElementKind  # what sums of it are taken in, unless a kernel says otherwise
+    part: ElementKind  # of a complex number what its real and its imaginary part are, side by side; else itself
 
     @property
     def is_float(self) -> bool:
         return self in FLOATS
+
+    @property
+    def is_complex(self) -> bool:
+        return self.part is not self
 
     @classmethod
     def of(cls, dtype: object) -> ElementKind:
@@ -46,8 +51,10 @@ class ElementKind(Enum):
 
 _SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "bool": 1, "c64": 8, "c128": 16}
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "i8": "i64", "i16": "i64", "i32": "i64", "u8": "i64", "bool": "i64"}
+_PARTS = {"c64": "f32", "c128": "f64"}
 for _kind in ElementKind:
     _kind.size = _SIZES[_kind.value]
+    _kind.part = ElementKind(_PARTS.get(_kind.value, _kind.value))
     _kind.accumulator = ElementKind(_ACCUMULATORS.get(_kind.value, _kind.value))
 
 LIMITS = {  # the least and the largest integer of each element

@@ -36,7 +36,7 @@ def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], An
 def finished(array: Any, like: Any) -> Any:
     """On the device of an array that was given."""
     source, _ = like  # the array, and the capsule through which it was seen
-    with _wide_types() if array.dtype.itemsize == 8 else contextlib.nullcontext():
+    with _wide_types() if array.dtype.itemsize >= 8 else contextlib.nullcontext():
         return jax.device_put(array, next(iter(source.devices())))
 
 

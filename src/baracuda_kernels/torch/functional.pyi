@@ -303,6 +303,13 @@ def clamp_backward(
 def clz(
     input: A,
 ) -> A: ...
+def complex(
+    real: A,
+    imag: A,
+) -> A: ...
+def complex_backward(
+    d_result: A,
+) -> tuple[A, A]: ...
 def copysign(
     input: A | float,
     other: A | float,
@@ -1325,6 +1332,15 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+) -> tuple[A, A]: ...
+def polar(
+    abs: A,
+    angle: A,
+) -> A: ...
+def polar_backward(
+    d_result: A,
+    abs: A | None,
+    angle: A | None,
 ) -> tuple[A, A]: ...
 def polygamma(
     input: A,

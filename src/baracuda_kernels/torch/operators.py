@@ -193,8 +193,8 @@ def _entry(of: Operator) -> Callable[..., Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is a tensor as PyTorch itself makes them, with memory."""
-    return type(value) in _PLAIN_TYPES and not value.is_meta
+    """Whether it is a tensor as PyTorch itself makes them, with memory that holds the numbers it shows."""
+    return type(value) in _PLAIN_TYPES and not (value.is_meta or value.is_conj() or value.is_neg())
 
 
 def watched() -> bool:

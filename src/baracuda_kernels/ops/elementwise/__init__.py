@@ -2,6 +2,15 @@
 
 from baracuda_kernels.ops.elementwise.cast import CastArgs, CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
+from baracuda_kernels.ops.elementwise.complex import (
+    ComplexArgs,
+    ComplexBackwardArgs,
+    ComplexBackwardDescriptor,
+    ComplexBackwardPlan,
+    ComplexDescriptor,
+    ComplexKind,
+    ComplexPlan,
+)
 from baracuda_kernels.ops.elementwise.descriptor import (
     BinaryBackwardDescriptor,
     BinaryDescriptor,
@@ -57,6 +66,8 @@ from baracuda_kernels.ops.elementwise.where import (
 __all__ = [
     "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind", "BinaryPlan",
     "BinaryPairArgs", "BinaryPairDescriptor", "BinaryPairKind", "BinaryPairPlan", "CastArgs", "CastDescriptor", "CastKind", "CastPlan",
+    "ComplexArgs", "ComplexBackwardArgs", "ComplexBackwardDescriptor", "ComplexBackwardPlan", "ComplexDescriptor",
+    "ComplexKind", "ComplexPlan",
     "GatedActivationArgs", "GatedActivationBackwardArgs", "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan",
     "GatedActivationDescriptor", "GatedActivationKind", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan", "TernaryDescriptor", "TernaryKind",
     "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor", "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind",

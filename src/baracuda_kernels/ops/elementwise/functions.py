@@ -9,6 +9,13 @@ from baracuda_kernels.core.view import Dtype, Number, View, beside, broadcast_sh
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
+from baracuda_kernels.ops.elementwise.complex import (
+    ComplexBackwardDescriptor,
+    ComplexBackwardPlan,
+    ComplexDescriptor,
+    ComplexKind,
+    ComplexPlan,
+)
 from baracuda_kernels.ops.elementwise.gated_functions import GatedActivation
 from baracuda_kernels.ops.elementwise.table_functions import Elementwise, backward, forward
 from baracuda_kernels.ops.elementwise.where import WhereBackwardDescriptor, WhereBackwardPlan, WhereDescriptor, WherePlan
@@ -83,3 +90,28 @@ def where_backward(
 def bitcast(input: View, dtype: Dtype) -> CastDescriptor:
     """The same bits as another element of the same size."""
     return CastDescriptor(input.shape, input.element, element_from("bitcast", "dtype", dtype), CastKind.BITCAST)
+
+
+@function(ComplexPlan, gradient="complex_backward", names={"real": "input", "imag": "other"})
+def complex(real: View, imag: View) -> ComplexDescriptor:
+    """Complex numbers of their real and imaginary parts, of f32 or f64."""
+    return ComplexDescriptor(ComplexKind.COMPLEX, broadcast_shape("complex", {"real": real, "imag": imag}), real.element)
+
+
+@function(ComplexBackwardPlan, names={"d_real": "d_input", "d_imag": "d_other"})
+def complex_backward(d_result: View) -> ComplexBackwardDescriptor:
+    """The gradients of complex, from that of its result: its parts."""
+    return ComplexBackwardDescriptor(ComplexKind.COMPLEX, d_result.shape, d_result.element.part)
+
+
+@function(ComplexPlan, gradient="polar_backward", names={"abs": "input", "angle": "other"})
+def polar(abs: View, angle: View) -> ComplexDescriptor:
+    """Complex numbers of that size at that angle, of f32 or f64."""
+    return ComplexDescriptor(ComplexKind.POLAR, broadcast_shape("polar", {"abs": abs, "angle": angle}), abs.element)
+
+
+@function(ComplexBackwardPlan, names={"abs": "input", "angle": "other", "d_abs": "d_input", "d_angle": "d_other"})
+def polar_backward(d_result: View, abs: View, angle: View) -> ComplexBackwardDescriptor:
+    """The gradients of polar, from that of its result."""
+    shape = broadcast_shape("polar_backward", {"d_result": d_result, "abs": abs, "angle": angle})
+    return ComplexBackwardDescriptor(ComplexKind.POLAR, shape, abs.element)

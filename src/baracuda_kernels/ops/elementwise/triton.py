@@ -1,15 +1,28 @@
 """The tables' ops on CUDA."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.device import Device
-from baracuda_kernels.core.kernel import Bind
+from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.formula.present import of_present
-from baracuda_kernels.formula.triton_launch import kernel
+from baracuda_kernels.formula.triton_launch import calls, kernel
+from baracuda_kernels.formula.views import OverViews, views_of_parts
+from baracuda_kernels.gpu.launch import launcher
 
-__all__ = ["elementwise"]
+__all__ = ["elementwise", "in_parts"]
 
 
 def elementwise(problem: Any, device: Device) -> Bind:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
     return of_present(kernel(problem.program, problem.shape, device, problem.numbers))
+
+
+def in_parts(problem: Any, device: Device) -> Bind:
+    """The kernel for a problem whose program has the parts of complex numbers for operands."""
+
+    def bind(layouts: Sequence[Any]) -> Launch:
+        strides, views = views_of_parts(layouts)
+        return OverViews(launcher(device, *calls(problem.program, problem.shape, strides)), views)
+
+    return bind
