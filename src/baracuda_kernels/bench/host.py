@@ -64,10 +64,13 @@ def _functions(op: str, descriptor: Descriptor, operands: dict[str, Any]) -> dic
     from baracuda_kernels.torch.operators import entry
 
     function = registry.functions().get(op)
-    given: list[Any] = [] if function is None else [operands.get(name) for name in function.inputs]
+    if function is None:
+        return {}
+    named = {function.names.get(name, name): operand for name, operand in operands.items()}
+    given: list[Any] = [named.get(name) for name in function.inputs]
     while given and given[-1] is None:  # what stands last and is left out may only be given by name
         given.pop()
-    if function is None or function.select(*given).descriptor != descriptor:
+    if function.select(*given).descriptor != descriptor:
         return {}
     operator = entry(op)
     calls: dict[str, Callable[[], object]] = {FUNCTION: lambda: function(*given), OPERATOR: lambda: operator(*given)}

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
-from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
@@ -22,16 +22,19 @@ from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.expression import Program, input_of
+from baracuda_kernels.formula.expression import Expr, Program, input_of
+from baracuda_kernels.formula.operations import bitcast, convert
 from baracuda_kernels.formula.trigonometry import cos, sin
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
+from baracuda_kernels.ops.elementwise.scalars import bits_of
 
 __all__ = [
     "ComplexArgs", "ComplexBackwardArgs", "ComplexBackwardDescriptor", "ComplexBackwardPlan", "ComplexDescriptor", "ComplexKind",
     "ComplexPlan",
 ]  # fmt: skip
 
+WORD = ElementKind.I64  # what a complex number of f32 is read and written as
 OF_PARTS = {ElementKind.F32: ElementKind.C64, ElementKind.F64: ElementKind.C128}
 
 
@@ -63,8 +66,17 @@ class ComplexDescriptor(Descriptor):
         return self.kind is ComplexKind.POLAR
 
     @property
+    def in_words(self) -> bool:
+        """Whether a complex number is read and written at once, and not part by part."""
+        return self.result_element.size == WORD.size
+
+    @property
+    def numbers(self) -> Numbers:
+        return ()
+
+    @property
     def program(self) -> Program:
-        return _program(self.kind, self.element, self.IS_BACKWARD)
+        return _program(self.kind, self.element, self.IS_BACKWARD, self.in_words)
 
 
 @dataclass(frozen=True)
@@ -75,22 +87,37 @@ class ComplexBackwardDescriptor(ComplexDescriptor):
 
 
 @functools.cache
-def _program(kind: ComplexKind, element: ElementKind, is_backward: bool) -> Program:
-    """Of operands, or of the parts of the gradient and operands."""
-    first, second, size, angle = (input_of(place, element) for place in range(4))
-    if kind is ComplexKind.COMPLEX:
-        return Program((element,) * 2, (element,) * 2, (first, second))
+def _program(kind: ComplexKind, element: ElementKind, is_backward: bool, in_words: bool) -> Program:
+    """A complex number is one operand where it is a word, else two: its parts."""
+    complexes = (WORD,) if in_words else (element, element)
     if not is_backward:
-        return Program((element,) * 2, (element,) * 2, expanded([first * cos(second), first * sin(second)]))
+        first, second = (input_of(place, element) for place in range(2))
+        parts = (first, second) if kind is ComplexKind.COMPLEX else (first * cos(second), first * sin(second))
+        return Program((element, element), complexes, expanded(_word(*parts) if in_words else parts))
+    first, second = _parts(input_of(0, WORD)) if in_words else (input_of(place, element) for place in range(2))
+    if kind is ComplexKind.COMPLEX:
+        return Program(complexes, (element, element), (first, second))
+    size, angle = (input_of(len(complexes) + place, element) for place in range(2))
     along, across = first * cos(angle) + second * sin(angle), second * cos(angle) - first * sin(angle)
-    return Program((element,) * 4, (element,) * 2, expanded([along, size * across]))
+    return Program((*complexes, element, element), (element, element), expanded([along, size * across]))
+
+
+def _word(real: Expr, imag: Expr) -> tuple[Expr]:
+    """Both parts as one word, the first in the lower half, as they lie in memory."""
+    low, high = (convert(bits_of(part), WORD) for part in (real, imag))
+    return ((high << 32) | (low & (1 << 32) - 1),)
+
+
+def _parts(word: Expr) -> tuple[Expr, Expr]:
+    low, high = (bitcast(convert(half, ElementKind.I32), ElementKind.F32) for half in (word, word >> 32))
+    return low, high
 
 
 class ComplexCases(ElementByElement):
     def corners(self, element: ElementKind) -> Iterator[ComplexDescriptor]:
-        for kind in ComplexKind:
-            for shape in ((31, 33), (), (5, 0, 3)):
-                yield self.descriptor(kind, shape, element)
+        for shape in ((31, 33), (), (5, 0, 3)):
+            yield self.descriptor(ComplexKind.COMPLEX, shape, element)
+        yield self.descriptor(ComplexKind.POLAR, (3, 17), element)
         if element is ElementKind.F32:
             yield self.descriptor(ComplexKind.COMPLEX, (70_001,), element)
             yield self.descriptor(ComplexKind.POLAR, (2, 1, 3, 1, 2, 1, 5, 2), element)
@@ -137,8 +164,8 @@ def _reference_backward(descriptor: ComplexBackwardDescriptor, d_result: Any, in
 def _kernels(name: str) -> tuple[Kernel, ...]:
     limits, elements = (rank_at_most("shape", 8),), tuple(OF_PARTS)
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:in_parts", in_its_register, elements, limits),
-        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:in_parts", in_its_register, elements, limits),
+        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:of_complexes", in_its_register, elements, limits),
+        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:of_complexes", in_its_register, elements, limits),
     )
 
 

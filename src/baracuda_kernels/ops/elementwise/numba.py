@@ -8,7 +8,7 @@ from baracuda_kernels.formula.present import of_present
 from baracuda_kernels.formula.views import OverViews, Strides, views_of_parts
 from baracuda_kernels.lang import parallel
 
-__all__ = ["elementwise", "in_parts"]
+__all__ = ["elementwise", "of_complexes"]
 
 
 def elementwise(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
@@ -16,12 +16,14 @@ def elementwise(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     return of_present(kernel(problem.program, problem.shape, problem.numbers))
 
 
-def in_parts(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
-    """The kernel for a problem whose program has the parts of complex numbers for operands."""
-    elementwise = kernel(problem.program, problem.shape)
+def of_complexes(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
+    """The kernel for a problem with complex numbers, which its program has as words, or as two operands each."""
+    if problem.in_words:
+        return elementwise(problem)
+    of_parts = kernel(problem.program, problem.shape, problem.numbers)
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         strides, views = views_of_parts(layouts)
-        return OverViews(elementwise(list(map(Strides, strides))), views)
+        return OverViews(of_parts(list(map(Strides, strides))), views)
 
     return bind

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled
+from baracuda_kernels.ops.elementwise.complex import ComplexDescriptor
 from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor
 
-__all__ = ["binary", "ternary", "unary"]
+__all__ = ["binary", "complex", "ternary", "unary"]
 
 
 def _forward(descriptor: ElementwiseDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -42,3 +43,12 @@ def _writes(name: str) -> bool:
 
 
 unary = binary = ternary = _forward
+
+
+def complex(descriptor: ComplexDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    function, (first, second, result) = getattr(torch, descriptor.kind.value), operands.values()
+    yield ALLOCATING, lambda: function(first, second)
+    yield GIVEN, lambda: function(first, second, out=result)
+    yield COMPILED, compiled(function, result, first, second)

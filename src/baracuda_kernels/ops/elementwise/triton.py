@@ -10,7 +10,7 @@ from baracuda_kernels.formula.triton_launch import calls, kernel
 from baracuda_kernels.formula.views import OverViews, views_of_parts
 from baracuda_kernels.gpu.launch import launcher
 
-__all__ = ["elementwise", "in_parts"]
+__all__ = ["elementwise", "of_complexes"]
 
 
 def elementwise(problem: Any, device: Device) -> Bind:
@@ -18,11 +18,13 @@ def elementwise(problem: Any, device: Device) -> Bind:
     return of_present(kernel(problem.program, problem.shape, device, problem.numbers))
 
 
-def in_parts(problem: Any, device: Device) -> Bind:
-    """The kernel for a problem whose program has the parts of complex numbers for operands."""
+def of_complexes(problem: Any, device: Device) -> Bind:
+    """The kernel for a problem with complex numbers, which its program has as words, or as two operands each."""
+    if problem.in_words:
+        return elementwise(problem, device)
 
     def bind(layouts: Sequence[Any]) -> Launch:
         strides, views = views_of_parts(layouts)
-        return OverViews(launcher(device, *calls(problem.program, problem.shape, strides)), views)
+        return OverViews(launcher(device, *calls(problem.program, problem.shape, strides, problem.numbers)), views)
 
     return bind
