@@ -63,6 +63,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "diff": (bk.diff, jnp.diff, ((4, 8),)),
     "cov": (bk.cov, jnp.cov, ((4, 8),)),
     "corrcoef": (bk.corrcoef, jnp.corrcoef, ((4, 8),)),
+    "gradient": (bk.gradient, lambda x: jnp.gradient(x, axis=-1), ((4, 8),)),
     "trapezoid": (bk.trapezoid, jnp.trapezoid, ((4, 8), (8,))),
     "ssd_chunk_scan": (bk.ssd_chunk_scan, scan, ((1, 6, 2, 3), (1, 6, 2), (2,), (1, 6, 2, 4), (1, 6, 2, 4))),
 }

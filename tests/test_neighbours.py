@@ -128,6 +128,47 @@ def test_integrals_do_not_depend_on_threads(dim: int) -> None:
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
+@pytest.mark.parametrize("edge_order", [1, 2])
+@pytest.mark.parametrize("how", ["default", "step", "coordinates"])
+@pytest.mark.parametrize("shape", [(5, 7), (3, 40, 33), (9,), (3, 3), (2, 4), (0, 4)])
+def test_slopes_and_gradients_as_pytorch(shape: tuple[int, ...], how: str, edge_order: int) -> None:
+    torch.manual_seed(5)
+    for dim in range(len(shape)):
+        if shape[dim] <= edge_order:
+            continue
+        x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+        at = (0.1 + torch.rand(shape[dim], dtype=torch.float64)).cumsum(0).requires_grad_()
+        mine = recorded.gradient(
+            x, dim=dim, edge_order=edge_order, **{"step": {"spacing": -0.3}, "coordinates": {"spacing": at}}.get(how, {})
+        )
+        given: Any = {"step": {"spacing": -0.3}, "coordinates": {"spacing": (at,)}}.get(how, {})
+        (theirs,) = torch.gradient(x, dim=dim, edge_order=edge_order, **given)
+        torch.testing.assert_close(mine, theirs)
+        inputs, slope = [x, at] if how == "coordinates" else [x], torch.randn_like(theirs)
+        for ours, other in zip(torch.autograd.grad(mine, inputs, slope), torch.autograd.grad(theirs, inputs, slope), strict=True):
+            torch.testing.assert_close(ours, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_slopes_that_cancel(dtype: torch.dtype) -> None:
+    """Beside a parabola that is far from 0 they are as exact as its values."""
+    at = torch.tensor([0, 1, 3, 4, 8, 9, 11.0], dtype=dtype)
+    x = at * at + 64
+    slope = 2 * at
+    assert torch.equal(F.gradient(x, spacing=at, edge_order=2), slope)
+    assert torch.equal(F.gradient(x, spacing=at)[1:-1], slope[1:-1])
+    assert numpy.array_equal(F.gradient(numpy.arange(5.0) ** 2, spacing=0.5, edge_order=2), 4 * numpy.arange(5.0))
+
+
+def test_slopes_beside_nan() -> None:
+    """Only those are NaN whose formula has it: not the one at its own place, where neighbours are evenly spaced."""
+    x = numpy.zeros(7, numpy.float32)
+    x[3] = NAN
+    assert numpy.isnan(F.gradient(x)).tolist() == [False, False, True, False, True, False, False]
+    at = numpy.arange(7, dtype=numpy.float32)
+    assert numpy.isnan(F.gradient(x, spacing=at)).tolist() == [False, False, True, True, True, False, False]
+
+
 def refusal(kind: type[bk.Error], call: Any) -> bk.Reason:
     with pytest.raises(kind) as found:
         call()
@@ -152,3 +193,13 @@ def test_what_integrals_refuse() -> None:
     assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, y[:2])).code is bk.ReasonCode.SHAPE
     assert refusal(bk.InvalidProblem, lambda: F.trapezoid(y, dim=2)).code is bk.ReasonCode.AXIS_OUT_OF_RANGE
     assert refusal(bk.Unsupported, lambda: F.trapezoid(y.astype(numpy.int32))).code is bk.ReasonCode.ELEMENT_NOT_SERVED
+
+
+def test_what_slopes_refuse() -> None:
+    x = numpy.zeros((3, 4), numpy.float32)
+    assert refusal(bk.InvalidProblem, lambda: F.gradient(x[:, :2], edge_order=2)).where == "shape"
+    assert refusal(bk.InvalidProblem, lambda: F.gradient(x, edge_order=3)).where == "edge_order"
+    assert refusal(bk.InvalidProblem, lambda: F.gradient(x, spacing=x[0], dim=0)).where == "spacing"
+    assert refusal(bk.InvalidProblem, lambda: F.gradient(x, spacing=None)).code is bk.ReasonCode.MISSING_OPERAND
+    assert refusal(bk.InvalidProblem, lambda: F.gradient(x, spacing=x[0].astype(numpy.float64))).code is bk.ReasonCode.ELEMENT
+    assert refusal(bk.Unsupported, lambda: F.gradient(x.astype(numpy.int32), spacing=1)).code is bk.ReasonCode.ELEMENT_NOT_SERVED

@@ -102,7 +102,7 @@ def _unusual(kind: Any, usual: Any) -> Iterable[Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
     if kind == Shape:
-        return (1,) * MANY_AXES, (HUGE,) * len(usual)
+        return (3,) * MANY_AXES, (HUGE,) * len(usual)
     if kind is bool:
         return False, True
     return [HUGE] if kind is int else []

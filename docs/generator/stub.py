@@ -58,7 +58,7 @@ def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> 
             is_optional = function.optional(parameter.name) or parameter.default is None
             kind = "A | float" if parameter.name in function.scalars else "A | None" if is_optional else "A"
             kind += " | None" if parameter.name in function.scalars and parameter.default is None else ""
-            yield f"{parameter.name}: {kind}{'' if parameter.default is Parameter.empty else ' = None'}"
+            yield f"{parameter.name}: {kind}{'' if parameter.default is Parameter.empty else f' = {parameter.default}'}"
         elif parameter.name in form:
             chosen = form[parameter.name]
             yield f"{parameter.name}: Literal[{chosen}]{'' if chosen else ' = False'}"

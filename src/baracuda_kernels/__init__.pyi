@@ -63,6 +63,12 @@ from baracuda_kernels.ops.neighbours import DiffBackwardDescriptor as DiffBackwa
 from baracuda_kernels.ops.neighbours import DiffBackwardPlan as DiffBackwardPlan
 from baracuda_kernels.ops.neighbours import DiffDescriptor as DiffDescriptor
 from baracuda_kernels.ops.neighbours import DiffPlan as DiffPlan
+from baracuda_kernels.ops.neighbours import GradientArgs as GradientArgs
+from baracuda_kernels.ops.neighbours import GradientBackwardArgs as GradientBackwardArgs
+from baracuda_kernels.ops.neighbours import GradientBackwardDescriptor as GradientBackwardDescriptor
+from baracuda_kernels.ops.neighbours import GradientBackwardPlan as GradientBackwardPlan
+from baracuda_kernels.ops.neighbours import GradientDescriptor as GradientDescriptor
+from baracuda_kernels.ops.neighbours import GradientPlan as GradientPlan
 from baracuda_kernels.ops.neighbours import NeighbourKind as NeighbourKind
 from baracuda_kernels.ops.neighbours import TrapezoidArgs as TrapezoidArgs
 from baracuda_kernels.ops.neighbours import TrapezoidBackwardArgs as TrapezoidBackwardArgs

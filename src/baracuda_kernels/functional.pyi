@@ -1267,6 +1267,27 @@ def glu_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def gradient(
+    input: A,
+    *,
+    spacing: A | float = 1.0,
+    dim: int = -1,
+    edge_order: int = 1,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def gradient_backward(
+    d_result: A,
+    input: A,
+    *,
+    spacing: A | float = 1.0,
+    dim: int = -1,
+    edge_order: int = 1,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
     other: A | float,

@@ -679,6 +679,21 @@ def glu_backward(
     input: A,
     gate: A,
 ) -> tuple[A, A]: ...
+def gradient(
+    input: A,
+    *,
+    spacing: A | float = 1.0,
+    dim: int = -1,
+    edge_order: int = 1,
+) -> A: ...
+def gradient_backward(
+    d_result: A,
+    input: A,
+    *,
+    spacing: A | float = 1.0,
+    dim: int = -1,
+    edge_order: int = 1,
+) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
     other: A | float,

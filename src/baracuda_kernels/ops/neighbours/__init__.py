@@ -1,4 +1,4 @@
-"""Ops on neighbours along an axis: differences of any order, forward and backward."""
+"""Ops on neighbours along an axis: differences, slopes and integrals, forward and backward."""
 
 from baracuda_kernels.ops.neighbours.diff import (
     DiffArgs,
@@ -7,6 +7,14 @@ from baracuda_kernels.ops.neighbours.diff import (
     DiffBackwardPlan,
     DiffDescriptor,
     DiffPlan,
+)
+from baracuda_kernels.ops.neighbours.gradient import (
+    GradientArgs,
+    GradientBackwardArgs,
+    GradientBackwardDescriptor,
+    GradientBackwardPlan,
+    GradientDescriptor,
+    GradientPlan,
 )
 from baracuda_kernels.ops.neighbours.kind import NeighbourKind
 from baracuda_kernels.ops.neighbours.trapezoid import (
@@ -25,6 +33,12 @@ __all__ = [
     "DiffBackwardPlan",
     "DiffDescriptor",
     "DiffPlan",
+    "GradientArgs",
+    "GradientBackwardArgs",
+    "GradientBackwardDescriptor",
+    "GradientBackwardPlan",
+    "GradientDescriptor",
+    "GradientPlan",
     "NeighbourKind",
     "TrapezoidArgs",
     "TrapezoidBackwardArgs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
@@ -16,6 +17,9 @@ __all__ = ["LineDescriptor"]
 @dataclass(frozen=True)
 class LineDescriptor(Descriptor):
     """An op on neighbours along `axis` of a tensor of `shape`."""
+
+    LINES: ClassVar[tuple[int, ...]] = ()  # places among the args of what may have the axis alone
+    WHOLE: ClassVar[tuple[int, ...]] = ()  # and of what has all others
 
     shape: Shape
     axis: int  # counted from the first, 0; never negative
@@ -53,9 +57,18 @@ class LineDescriptor(Descriptor):
         """Of an operand by its place among the args, or of a room."""
         return self.element if operand >= 0 else self.rooms[~operand].element
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether what may have the axis alone does."""
+        return True
+
     def axes_of(self, operand: int) -> tuple[int, ...]:
         """Those of the tensor's axes that an operand or a room has."""
-        return tuple(range(len(self.shape))) if operand >= 0 else self.rooms[~operand].axes
+        if operand < 0:
+            return self.rooms[~operand].axes
+        if operand in self.LINES and self.has_lines:
+            return (self.axis,)
+        return tuple(axis for axis in range(len(self.shape)) if axis != self.axis or operand not in self.WHOLE)
 
     def stride_of(self, operand: int, stride: Sequence[int]) -> tuple[int, ...]:
         """An operand's strides along all axes of the tensor: 0 along those that it has not."""

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from baracuda_kernels.core.function import function
-from baracuda_kernels.core.view import View
+from baracuda_kernels.core.view import Number, View, scalar_for
 from baracuda_kernels.ops.neighbours.diff import DiffBackwardDescriptor, DiffBackwardPlan, DiffDescriptor, DiffPlan
+from baracuda_kernels.ops.neighbours.gradient import (
+    GradientBackwardDescriptor,
+    GradientBackwardPlan,
+    GradientDescriptor,
+    GradientPlan,
+)
 from baracuda_kernels.ops.neighbours.trapezoid import (
     TrapezoidBackwardDescriptor,
     TrapezoidBackwardPlan,
@@ -14,7 +20,7 @@ from baracuda_kernels.ops.neighbours.trapezoid import (
     TrapezoidPlan,
 )
 
-__all__ = ["diff", "diff_backward", "trapezoid", "trapezoid_backward"]
+__all__ = ["diff", "diff_backward", "gradient", "gradient_backward", "trapezoid", "trapezoid_backward"]
 
 
 def _extent(axis: int, rank: int, given: View | None) -> int | None:
@@ -58,3 +64,30 @@ def trapezoid_backward(
 ) -> TrapezoidBackwardDescriptor:
     """The gradients of y and x, from that of the integral."""
     return _integral(TrapezoidBackwardDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]
+
+
+def _slope(kind: Any, input: View, step: Any, dim: int, edge_order: int) -> Any:
+    step = None if step is None else scalar_for(input.element, input.function, "spacing", step)
+    return kind(input.shape, input.axis(dim, "dim"), input.element, step, edge_order)
+
+
+@function(GradientPlan, gradient="gradient_backward")
+def gradient(
+    input: View, *, spacing: View | float = 1.0, dim: int = -1, edge_order: int = 1, spacing_value: Number | None = None
+) -> GradientDescriptor:
+    """The slope along one axis by central differences; spacing is the step between elements, or their coordinates along the axis."""
+    return _slope(GradientDescriptor, input, spacing_value, dim, edge_order)  # type: ignore[no-any-return]
+
+
+@function(GradientBackwardPlan)
+def gradient_backward(
+    d_result: View,
+    input: View,
+    *,
+    spacing: View | float = 1.0,
+    dim: int = -1,
+    edge_order: int = 1,
+    spacing_value: Number | None = None,
+) -> GradientBackwardDescriptor:
+    """The gradients of the input, and of coordinates, from that of the slope."""
+    return _slope(GradientBackwardDescriptor, input, spacing_value, dim, edge_order)  # type: ignore[no-any-return]

@@ -7,4 +7,5 @@ __all__ = ["NeighbourKind"]
 
 class NeighbourKind(Enum):
     DIFF = "diff"
+    GRADIENT = "gradient"
     TRAPEZOID = "trapezoid"

@@ -68,26 +68,29 @@ def runs(
     output: int,
     extent: int,
     turns: Iterable[int],
-    formula: Formula,
+    formula: Callable[[Reader, int], Expr | None],
     element: ElementKind,
     parameters: int = 0,
     rooms: Sequence[ElementKind] = (),
 ) -> list[Run]:
     """So many places of an output, of operands and rooms of these elements. The formula changes nowhere but at `turns`, and need not
-    change there."""
+    change there; where it is None, nothing is written."""
     borders = sorted({0, max(0, extent), *(turn for turn in turns if 0 < turn < extent)})
     found: list[Run] = []
     for first, past in itertools.pairwise(borders):
-        reads, program = _traced(Reader(first, element, rooms), formula, parameters)
+        read = Reader(first, element, rooms)
+        value = formula(read, first)
+        if value is None:
+            continue
+        reads, program = _compact(read, value, parameters)
         if found and (found[-1].reads, found[-1].program) == (reads, program):
             first = found.pop().first
         found.append(Run(output, first, past - first, reads, program))
     return found
 
 
-def _traced(read: Reader, formula: Formula, parameters: int) -> tuple[tuple[Read, ...], Program]:
-    """What the formula needs at the reader's place, and the program of it."""
-    value = formula(read, read.place)
+def _compact(read: Reader, value: Expr, parameters: int) -> tuple[tuple[Read, ...], Program]:
+    """Of all that was read what the value needs, and the program of it."""
     order = in_order((value,))
     reads = tuple(each for each, leaf in read.inputs.items() if leaf in order)
     elements = tuple(read.element_of(each.operand) for each in reads)

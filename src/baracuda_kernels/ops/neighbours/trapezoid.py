@@ -36,8 +36,8 @@ __all__ = [
 class TrapezoidDescriptor(LineDescriptor):
     """The integral along `axis` of a tensor of `shape`, over points `x` or over steps of `dx`."""
 
-    LINES: ClassVar[tuple[int, ...]] = (1,)  # places among the args of what may have the axis alone
-    WHOLE: ClassVar[tuple[int, ...]] = (2,)  # and of what has all others
+    LINES: ClassVar[tuple[int, ...]] = (1,)
+    WHOLE: ClassVar[tuple[int, ...]] = (2,)
 
     x_shape: Shape | None = None  # of the points: the tensor's, or one line of them for all; None where they are `dx` apart
     dx: float = 1.0  # the step between them
@@ -76,10 +76,9 @@ class TrapezoidDescriptor(LineDescriptor):
     def numbers(self) -> Numbers:
         return () if self.has_x else (self.dx,)
 
-    def axes_of(self, operand: int) -> tuple[int, ...]:
-        if operand in self.WHOLE:
-            return tuple(axis for axis in range(len(self.shape)) if axis != self.axis)
-        return (self.axis,) if operand in self.LINES and len(self.points_shape) == 1 else super().axes_of(operand)
+    @property
+    def has_lines(self) -> bool:
+        return len(self.points_shape) == 1
 
     @property
     def runs(self) -> list[Run]:
@@ -90,13 +89,12 @@ class TrapezoidDescriptor(LineDescriptor):
 class TrapezoidBackwardDescriptor(TrapezoidDescriptor):
     """The gradients of an integrand and its points, from that of the integral."""
 
-    LINES = (2, 4)
-    WHOLE = (0,)
+    LINES, WHOLE = (2, 4), (0,)
 
     @property
     def shares_points(self) -> bool:
         """Whether all lines have the same ones."""
-        return len(self.points_shape) == 1 < len(self.shape)
+        return self.has_lines and len(self.shape) > 1
 
     @property
     def rooms(self) -> tuple[Room, ...]:
