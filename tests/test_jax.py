@@ -53,6 +53,10 @@ def scan(x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
     return jnp.moveaxis(y, 0, 1)
 
 
+def running_integral(y: Any, x: Any) -> Any:
+    return jnp.cumsum((y[..., 1:] + y[..., :-1]) * jnp.diff(x) / 2, -1)
+
+
 # Ours, theirs, and what they are called with.
 PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (bk.softmax, jax.nn.softmax, ((4, 8),)),
@@ -63,6 +67,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "diff": (bk.diff, jnp.diff, ((4, 8),)),
     "cov": (bk.cov, jnp.cov, ((4, 8),)),
     "corrcoef": (bk.corrcoef, jnp.corrcoef, ((4, 8),)),
+    "cumulative_trapezoid": (bk.cumulative_trapezoid, running_integral, ((4, 8), (8,))),
     "gradient": (bk.gradient, lambda x: jnp.gradient(x, axis=-1), ((4, 8),)),
     "trapezoid": (bk.trapezoid, jnp.trapezoid, ((4, 8), (8,))),
     "ssd_chunk_scan": (bk.ssd_chunk_scan, scan, ((1, 6, 2, 3), (1, 6, 2), (2,), (1, 6, 2, 4), (1, 6, 2, 4))),

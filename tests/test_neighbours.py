@@ -90,15 +90,17 @@ def points(how: str, shape: tuple[int, ...], dim: int, **options: Any) -> torch.
     return None if how == "none" else torch.randn(shapes[how], **options)
 
 
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
 @pytest.mark.parametrize("how", POINTS)
 @pytest.mark.parametrize("shape", [(5, 7), (3, 40, 33), (9,), (4, 1), (3, 0), (0, 4)])
-def test_integrals_and_gradients_as_pytorch(shape: tuple[int, ...], how: str) -> None:
+def test_integrals_and_gradients_as_pytorch(shape: tuple[int, ...], how: str, name: str) -> None:
     torch.manual_seed(3)
     wanting = {"dtype": torch.float64, "requires_grad": True}
     for dim in range(len(shape)):
         y, x = torch.randn(shape, **wanting), points(how, shape, dim, **wanting)
         spaced = {"dx": 0.3} if x is None else {"x": x}
-        mine, theirs = recorded.trapezoid(y, dim=dim, **spaced), torch.trapezoid(y, dim=dim, **spaced)
+        mine = getattr(recorded, name)(y, dim=dim, **spaced)
+        theirs = getattr(torch, name)(y, dim=dim, **spaced) if shape[dim] else mine.detach()
         torch.testing.assert_close(mine, theirs)
         inputs, slope = [y] if x is None else [y, x], torch.randn_like(theirs)
         # Of an integral over nothing PyTorch records none.
@@ -116,6 +118,14 @@ def test_integrals_are_rounded_once(dtype: torch.dtype) -> None:
     assert ((F.trapezoid(y, x).double() - exact).abs() <= (0.5 + 1e-3) * torch.finfo(dtype).eps * exact).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_running_integrals_are_rounded_once(dtype: torch.dtype) -> None:
+    torch.manual_seed(6)
+    y = torch.rand(2, 20_000).to(dtype) / 8
+    exact = torch.cumulative_trapezoid(y.double(), dx=0.25)
+    assert ((F.cumulative_trapezoid(y, dx=0.25).double() - exact).abs() <= 0.51 * torch.finfo(dtype).eps * exact).all()
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_integrals_do_not_depend_on_threads(dim: int) -> None:
     y, x, d = torch.randn(3000, 700), torch.randn((3000, 700)[dim]), torch.randn((700, 3000)[dim])
@@ -123,7 +133,9 @@ def test_integrals_do_not_depend_on_threads(dim: int) -> None:
     before = bk.get_num_threads()
     for threads in (1, 3):
         bk.set_num_threads(threads)
-        found.append((F.trapezoid(y, x, dim=dim), *F.trapezoid_backward(d, y, x, dim=dim)))
+        running = F.cumulative_trapezoid(y, x, dim=dim)
+        gradients = (*F.trapezoid_backward(d, y, x, dim=dim), *F.cumulative_trapezoid_backward(running, y, x, dim=dim))
+        found.append((F.trapezoid(y, x, dim=dim), running, *gradients))
     bk.set_num_threads(before)
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 

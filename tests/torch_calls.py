@@ -65,6 +65,10 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
         {"y": tensor(3, 4, dtype=dtype), "dx": 0.5, "dim": 0},
         {"y": tensor(3, 4, dtype=dtype), "x": tensor(3, 4, dtype=dtype), "dim": 0},
     ],
+    "cumulative_trapezoid": lambda dtype: [
+        {"y": tensor(3, 4, dtype=dtype), "x": tensor(4, dtype=dtype)},
+        {"y": tensor(3, 4, dtype=dtype), "dx": 0.5, "dim": 0},
+    ],
     "gradient": lambda dtype: [
         {"input": tensor(3, 4, dtype=dtype), "spacing": tensor(4, dtype=dtype).exp().cumsum(0)},
         {"input": tensor(3, 4, dtype=dtype), "spacing": 0.5, "dim": 0, "edge_order": 2},

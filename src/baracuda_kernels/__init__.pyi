@@ -57,6 +57,12 @@ from baracuda_kernels.ops.attention.ssd import SsdChunkScanBackwardDescriptor as
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanBackwardPlan as SsdChunkScanBackwardPlan
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanDescriptor as SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd import SsdChunkScanPlan as SsdChunkScanPlan
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidArgs as CumulativeTrapezoidArgs
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidBackwardArgs as CumulativeTrapezoidBackwardArgs
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidBackwardDescriptor as CumulativeTrapezoidBackwardDescriptor
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidBackwardPlan as CumulativeTrapezoidBackwardPlan
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidDescriptor as CumulativeTrapezoidDescriptor
+from baracuda_kernels.ops.neighbours import CumulativeTrapezoidPlan as CumulativeTrapezoidPlan
 from baracuda_kernels.ops.neighbours import DiffArgs as DiffArgs
 from baracuda_kernels.ops.neighbours import DiffBackwardArgs as DiffBackwardArgs
 from baracuda_kernels.ops.neighbours import DiffBackwardDescriptor as DiffBackwardDescriptor

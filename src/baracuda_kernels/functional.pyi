@@ -757,6 +757,27 @@ def cumsum_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def cumulative_trapezoid(
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cumulative_trapezoid_backward(
+    d_result: A,
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A | None]: ...
 def deg2rad(
     input: A,
     *,

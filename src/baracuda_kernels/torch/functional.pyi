@@ -417,6 +417,21 @@ def cumsum_backward(
     dim: int,
     reverse: bool = False,
 ) -> A: ...
+def cumulative_trapezoid(
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+) -> A: ...
+def cumulative_trapezoid_backward(
+    d_result: A,
+    y: A,
+    x: A | None = None,
+    *,
+    dx: float = 1.0,
+    dim: int = -1,
+) -> tuple[A, A | None]: ...
 def deg2rad(
     input: A,
 ) -> A: ...

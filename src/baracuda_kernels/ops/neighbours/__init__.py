@@ -1,5 +1,13 @@
 """Ops on neighbours along an axis: differences, slopes and integrals, forward and backward."""
 
+from baracuda_kernels.ops.neighbours.cumulative import (
+    CumulativeTrapezoidArgs,
+    CumulativeTrapezoidBackwardArgs,
+    CumulativeTrapezoidBackwardDescriptor,
+    CumulativeTrapezoidBackwardPlan,
+    CumulativeTrapezoidDescriptor,
+    CumulativeTrapezoidPlan,
+)
 from baracuda_kernels.ops.neighbours.diff import (
     DiffArgs,
     DiffBackwardArgs,
@@ -27,6 +35,12 @@ from baracuda_kernels.ops.neighbours.trapezoid import (
 )
 
 __all__ = [
+    "CumulativeTrapezoidArgs",
+    "CumulativeTrapezoidBackwardArgs",
+    "CumulativeTrapezoidBackwardDescriptor",
+    "CumulativeTrapezoidBackwardPlan",
+    "CumulativeTrapezoidDescriptor",
+    "CumulativeTrapezoidPlan",
     "DiffArgs",
     "DiffBackwardArgs",
     "DiffBackwardDescriptor",

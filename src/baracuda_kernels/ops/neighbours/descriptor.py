@@ -9,7 +9,8 @@ from typing import ClassVar
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason
-from baracuda_kernels.ops.neighbours.runs import Room, Run
+from baracuda_kernels.ops.neighbours.runs import Room, Run, Scan
+from baracuda_kernels.ops.scan.descriptor import ScanDescriptor, ScanKind
 
 __all__ = ["LineDescriptor"]
 
@@ -40,7 +41,8 @@ class LineDescriptor(Descriptor):
         return (*self.shape[: self.axis], extent, *self.shape[self.axis + 1 :])
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> Sequence[Run | Scan]:
+        """What is done, in this order."""
         raise NotImplementedError
 
     @property
@@ -81,3 +83,8 @@ class LineDescriptor(Descriptor):
         taken = {*written, *(axis for read in run.reads for axis in self.axes_of(read.operand))}
         shape = tuple(extent if axis in taken else 1 for axis, extent in enumerate(self.with_extent(run.extent)))
         return shape, tuple(sorted(taken.difference(written)))
+
+    def scan_of(self, scan: Scan) -> ScanDescriptor:
+        """The problem that running sums are."""
+        element = self.element_of(scan.input)
+        return ScanDescriptor(ScanKind.CUMSUM, self.with_extent(scan.extent), self.axis, element, scan.reverse)

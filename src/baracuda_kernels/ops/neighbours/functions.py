@@ -6,6 +6,12 @@ from typing import Any
 
 from baracuda_kernels.core.function import function
 from baracuda_kernels.core.view import Number, View, scalar_for
+from baracuda_kernels.ops.neighbours.cumulative import (
+    CumulativeTrapezoidBackwardDescriptor,
+    CumulativeTrapezoidBackwardPlan,
+    CumulativeTrapezoidDescriptor,
+    CumulativeTrapezoidPlan,
+)
 from baracuda_kernels.ops.neighbours.diff import DiffBackwardDescriptor, DiffBackwardPlan, DiffDescriptor, DiffPlan
 from baracuda_kernels.ops.neighbours.gradient import (
     GradientBackwardDescriptor,
@@ -20,7 +26,10 @@ from baracuda_kernels.ops.neighbours.trapezoid import (
     TrapezoidPlan,
 )
 
-__all__ = ["diff", "diff_backward", "gradient", "gradient_backward", "trapezoid", "trapezoid_backward"]
+__all__ = [
+    "cumulative_trapezoid", "cumulative_trapezoid_backward", "diff", "diff_backward", "gradient", "gradient_backward", "trapezoid",
+    "trapezoid_backward",
+]  # fmt: skip
 
 
 def _extent(axis: int, rank: int, given: View | None) -> int | None:
@@ -64,6 +73,20 @@ def trapezoid_backward(
 ) -> TrapezoidBackwardDescriptor:
     """The gradients of y and x, from that of the integral."""
     return _integral(TrapezoidBackwardDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]
+
+
+@function(CumulativeTrapezoidPlan, gradient="cumulative_trapezoid_backward")
+def cumulative_trapezoid(y: View, x: View | None = None, *, dx: float = 1.0, dim: int = -1) -> CumulativeTrapezoidDescriptor:
+    """The integrals of y along an axis up to every point but the first, by the trapezoidal rule."""
+    return _integral(CumulativeTrapezoidDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]
+
+
+@function(CumulativeTrapezoidBackwardPlan)
+def cumulative_trapezoid_backward(
+    d_result: View, y: View, x: View | None = None, *, dx: float = 1.0, dim: int = -1
+) -> CumulativeTrapezoidBackwardDescriptor:
+    """The gradients of y and x, from those of the integrals up to each point."""
+    return _integral(CumulativeTrapezoidBackwardDescriptor, y, x, dx, dim)  # type: ignore[no-any-return]
 
 
 def _slope(kind: Any, input: View, step: Any, dim: int, edge_order: int) -> Any:

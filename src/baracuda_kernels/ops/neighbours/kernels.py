@@ -9,8 +9,9 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.sku import BackendKind, PrecisionGuarantee
 from baracuda_kernels.formula import llvm_reduction_launch, triton_reduction_tiles
-from baracuda_kernels.ops.neighbours.runs import summed
+from baracuda_kernels.ops.neighbours.runs import Run, Scan, summed
 from baracuda_kernels.ops.neighbours.views import room_offsets
+from baracuda_kernels.ops.scan import geometry, tiles
 
 __all__ = ["RANK", "kernels"]
 
@@ -26,19 +27,24 @@ def kernels(
     on_cuda: Guarantee | None = None,
 ) -> tuple[Kernel, ...]:
     """Of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
-    bytes_on_cpu, bytes_on_cuda = map(_bytes, (llvm_reduction_launch.workspace_bytes, triton_reduction_tiles.workspace_bytes))
+    bytes_on_cpu = _bytes(llvm_reduction_launch.workspace_bytes, geometry.split_bytes)
+    bytes_on_cuda = _bytes(triton_reduction_tiles.workspace_bytes, tiles.split_bytes)
     return (
         Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:in_runs", guarantee, elements, limits, bytes_on_cpu),
         Kernel(f"triton.{name}", BackendKind.TRITON, "triton:in_runs", on_cuda or guarantee, elements, limits, bytes_on_cuda),
     )
 
 
-def _bytes(of_sum: Callable[..., int]) -> Callable[[Any], int]:
-    """What the sums among a problem's runs need, one after the other, beside the rooms."""
+def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int]) -> Callable[[Any], int]:
+    """What the sums and scans among a problem's runs need, one after the other, beside the rooms."""
 
     def needed(problem: Any) -> int:
-        sums = [(run, *work) for run in problem.runs if (work := problem.work_of(run))[1]]
-        most = (of_sum(summed(run.program, problem.element_of(run.output)), shape, axes) for run, shape, axes in sums)
-        return room_offsets(problem)[-1] + max(most, default=0)
+        return room_offsets(problem)[-1] + max((of_run(problem, run) for run in problem.runs), default=0)
+
+    def of_run(problem: Any, run: Run | Scan) -> int:
+        if isinstance(run, Scan):
+            return of_scan(problem.scan_of(run))
+        shape, axes = problem.work_of(run)
+        return of_sum(summed(run.program, problem.element_of(run.output)), shape, axes) if axes else 0
 
     return needed

@@ -6,6 +6,7 @@ __all__ = ["NeighbourKind"]
 
 
 class NeighbourKind(Enum):
+    CUMULATIVE_TRAPEZOID = "cumulative_trapezoid"
     DIFF = "diff"
     GRADIENT = "gradient"
     TRAPEZOID = "trapezoid"

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula import llvm_launch, llvm_reduction_launch
 from baracuda_kernels.lang import parallel
-from baracuda_kernels.ops.neighbours.runs import Run, stored, summed
+from baracuda_kernels.ops.neighbours.runs import Run, Scan, stored, summed
 from baracuda_kernels.ops.neighbours.views import OverViews, room_offsets, views_of
+from baracuda_kernels.ops.scan.numba import scan
 
 __all__ = ["in_runs"]
 
 
-class _Strides(NamedTuple):
-    """What an elementwise kernel looks at of a layout."""
+class _Layout(NamedTuple):
+    """What kernels of elements and of scans look at of a layout."""
 
     stride: Sequence[int]
+    element: ElementKind | None = None
 
 
 def in_runs(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
@@ -38,11 +41,15 @@ def in_runs(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     return bind
 
 
-def _kernel(problem: Any, run: Run) -> Callable[[list[tuple[int, ...]]], parallel.Launch]:
+def _kernel(problem: Any, run: Run | Scan) -> Callable[[list[tuple[int, ...]]], parallel.Launch]:
     """The kernel for one run: bind(strides of what it reads and writes) -> launch."""
-    (shape, axes), element = problem.work_of(run), problem.element_of(run.output)
+    element = problem.element_of(run.output)
+    if isinstance(run, Scan):
+        scanned = scan(problem.scan_of(run))
+        return lambda strides: scanned([_Layout(stride, element) for stride in strides])
+    shape, axes = problem.work_of(run)
     if not axes:
         elementwise = llvm_launch.kernel(stored(run.program, element), shape, problem.numbers)
-        return lambda strides: elementwise(list(map(_Strides, strides)))
+        return lambda strides: elementwise(list(map(_Layout, strides)))
     reduce = llvm_reduction_launch.kernel(summed(run.program, element), shape, axes, problem.numbers)
     return lambda strides: reduce(strides[:-1], [[step for axis, step in enumerate(strides[-1]) if axis not in axes]])

@@ -10,7 +10,7 @@ from baracuda_kernels.ops.neighbours.diff import DiffDescriptor
 from baracuda_kernels.ops.neighbours.gradient import GradientDescriptor
 from baracuda_kernels.ops.neighbours.trapezoid import TrapezoidDescriptor
 
-__all__ = ["diff", "gradient", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid"]
 
 
 def diff(descriptor: DiffDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -40,10 +40,20 @@ def gradient(descriptor: GradientDescriptor, operands: dict[str, Any]) -> Iterat
 def trapezoid(descriptor: TrapezoidDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     import torch
 
+    yield from _integral(torch.trapezoid, descriptor, operands)
+
+
+def cumulative_trapezoid(descriptor: TrapezoidDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    yield from _integral(torch.cumulative_trapezoid, descriptor, operands)
+
+
+def _integral(function: Any, descriptor: TrapezoidDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     y, x, axis, result = operands["y"], operands.get("x"), descriptor.axis, operands["result"]
     if x is None:
-        yield ALLOCATING, lambda: torch.trapezoid(y, dx=descriptor.dx, dim=axis)
-        yield COMPILED, compiled(lambda y: torch.trapezoid(y, dx=descriptor.dx, dim=axis), result, y)
+        yield ALLOCATING, lambda: function(y, dx=descriptor.dx, dim=axis)
+        yield COMPILED, compiled(lambda y: function(y, dx=descriptor.dx, dim=axis), result, y)
     else:
-        yield ALLOCATING, lambda: torch.trapezoid(y, x, dim=axis)
-        yield COMPILED, compiled(lambda y, x: torch.trapezoid(y, x, dim=axis), result, y, x)
+        yield ALLOCATING, lambda: function(y, x, dim=axis)
+        yield COMPILED, compiled(lambda y, x: function(y, x, dim=axis), result, y, x)

@@ -8,7 +8,16 @@ from typing import Any
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
 
-__all__ = ["diff", "diff_backward", "gradient", "gradient_backward", "trapezoid", "trapezoid_backward"]
+__all__ = [
+    "cumulative_trapezoid",
+    "cumulative_trapezoid_backward",
+    "diff",
+    "diff_backward",
+    "gradient",
+    "gradient_backward",
+    "trapezoid",
+    "trapezoid_backward",
+]
 
 
 def diff(descriptor: Any, input: Any, prepend: Any = None, append: Any = None) -> Any:
@@ -58,9 +67,24 @@ def _widths(descriptor: Any, x: Any) -> Any:
     return descriptor.dx if x is None else numpy.diff(_along(descriptor, x))
 
 
-def trapezoid(descriptor: Any, y: Any, x: Any = None) -> Any:
+def _areas(descriptor: Any, y: Any, x: Any) -> Any:
     heights = _along(descriptor, y)
-    return ((heights[..., 1:] + heights[..., :-1]) * _widths(descriptor, x) / 2).sum(-1)
+    return (heights[..., 1:] + heights[..., :-1]) * _widths(descriptor, x) / 2
+
+
+def trapezoid(descriptor: Any, y: Any, x: Any = None) -> Any:
+    return _areas(descriptor, y, x).sum(-1)
+
+
+def cumulative_trapezoid(descriptor: Any, y: Any, x: Any = None) -> Any:
+    import numpy
+
+    return numpy.moveaxis(_areas(descriptor, y, x).cumsum(-1), -1, descriptor.axis)
+
+
+def cumulative_trapezoid_backward(descriptor: Any, d_result: Any, y: Any, x: Any = None) -> Any:
+    """An area has a part in all integrals from its own on."""
+    return _areas_backward(descriptor, _along(descriptor, d_result)[..., ::-1].cumsum(-1)[..., ::-1], y, x)
 
 
 def trapezoid_backward(descriptor: Any, d_result: Any, y: Any, x: Any = None) -> Any:

@@ -16,7 +16,7 @@ from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant,
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.formula.reduction import ELEMENT, OTHER, Reduction
 
-__all__ = ["Formula", "Read", "Reader", "Room", "Run", "adjoint", "rebuilt", "runs", "stored", "summed"]
+__all__ = ["Formula", "Read", "Reader", "Room", "Run", "Scan", "adjoint", "rebuilt", "runs", "stored", "summed"]
 
 
 class Room(NamedTuple):
@@ -43,6 +43,15 @@ class Run(NamedTuple):
     extent: int
     reads: tuple[Read, ...]
     program: Program
+
+
+class Scan(NamedTuple):
+    """Running sums of an operand along the axis, in an output of the same element, which may be the operand itself."""
+
+    input: int
+    output: int
+    extent: int
+    reverse: bool = False
 
 
 class Reader:

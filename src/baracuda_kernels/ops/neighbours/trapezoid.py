@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
@@ -24,11 +24,11 @@ from baracuda_kernels.ops.neighbours.cases import LineCases
 from baracuda_kernels.ops.neighbours.descriptor import LineDescriptor
 from baracuda_kernels.ops.neighbours.kernels import kernels
 from baracuda_kernels.ops.neighbours.kind import NeighbourKind
-from baracuda_kernels.ops.neighbours.runs import Formula, Reader, Room, Run, adjoint, runs
+from baracuda_kernels.ops.neighbours.runs import Formula, Reader, Room, Run, Scan, adjoint, runs
 
 __all__ = [
     "TrapezoidArgs", "TrapezoidBackwardArgs", "TrapezoidBackwardDescriptor", "TrapezoidBackwardPlan", "TrapezoidCases",
-    "TrapezoidDescriptor", "TrapezoidPlan", "computed_in", "gradient_runs", "height", "product", "width",
+    "TrapezoidDescriptor", "TrapezoidPlan", "area", "computed_in", "gradient_runs",
 ]  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class TrapezoidDescriptor(LineDescriptor):
         return len(self.points_shape) == 1
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> Sequence[Run | Scan]:
         return _areas(self.extent, self.element, self.has_x)
 
 
@@ -89,7 +89,8 @@ class TrapezoidDescriptor(LineDescriptor):
 class TrapezoidBackwardDescriptor(TrapezoidDescriptor):
     """The gradients of an integrand and its points, from that of the integral."""
 
-    LINES, WHOLE = (2, 4), (0,)
+    LINES: ClassVar[tuple[int, ...]] = (2, 4)
+    WHOLE: ClassVar[tuple[int, ...]] = (0,)
 
     @property
     def shares_points(self) -> bool:
@@ -102,7 +103,7 @@ class TrapezoidBackwardDescriptor(TrapezoidDescriptor):
         return (Room(self.computing, (self.axis,), self.count),) if self.shares_points else ()
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> Sequence[Run | Scan]:
         return _gradients(self.extent, self.element, self.has_x, self.shares_points)
 
 
@@ -127,19 +128,23 @@ def product(a: Formula, b: Formula) -> Formula:
     return lambda read, place: a(read, place) * b(read, place)
 
 
+def area(y: int, x: int, element: ElementKind, has_x: bool) -> Formula:
+    computing = computed_in(element, has_x)
+    return product(height(y, computing), width(x if has_x else None, computing))
+
+
 @functools.lru_cache(maxsize=1024)
 def _areas(extent: int, element: ElementKind, has_x: bool) -> list[Run]:
     """Of which the integral is the sum; without any it is 0."""
-    computing = computed_in(element, has_x)
-    area = product(height(0, computing), width(1 if has_x else None, computing))
-    formula = area if extent > 1 else lambda read, place: constant(0, computing)
+    formula = area(0, 1, element, has_x) if extent > 1 else lambda read, place: constant(0, computed_in(element, has_x))
     return runs(2, max(1, extent - 1), (), formula, element, 0 if has_x else 1)
 
 
 def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points: bool, upstream: Formula) -> list[Run]:
     """Of the integrand and its points, from the gradient of every area. Operands are those of the backward's args; where lines share
-    their points, the gradients of widths are summed in the first room."""
+    their points, the gradients of widths are summed in the first room; a second one is the caller's."""
     computing = computed_in(element, has_x)
+    rooms = (computing, register(element))
     heights, widths = height(1, computing), width(2 if has_x else None, computing)
 
     def near(place: int) -> range:
@@ -148,17 +153,17 @@ def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points:
 
     def of(output: int, operand: int, formula: Formula, slopes: Formula) -> list[Run]:
         slope = adjoint(formula, operand, near, slopes, computing)
-        return runs(output, extent, (1, extent - 1), slope, element, 0 if has_x else 1, (computing,))
+        return runs(output, extent, (1, extent - 1), slope, element, 0 if has_x else 1, rooms)
 
     def d_area(read: Reader, place: int) -> Expr:
         return convert(upstream(read, place), computing)
 
-    area, d_width = product(heights, widths), product(d_area, heights)
-    found = of(3, 1, area, d_area)
+    areas = area(1, 2, element, has_x)
+    found = of(3, 1, areas, d_area)
     if has_x and not shares_points:
-        found += of(4, 2, area, d_area)
+        found += of(4, 2, areas, d_area)
     if shares_points:
-        found += runs(-1, extent - 1, (), d_width, element, 0, (computing,))
+        found += runs(-1, extent - 1, (), product(d_area, heights), element, 0, rooms)
         found += of(4, 2, widths, lambda read, place: read(-1, place))
     return found
 
@@ -184,7 +189,7 @@ class TrapezoidBackwardArgs(Args):
 
 class TrapezoidCases(LineCases):
     # Shape, axis, and of points how many axes they have: none, one, or all.
-    CORNERS = (
+    CORNERS: ClassVar[tuple[tuple[Shape, int, int], ...]] = (
         ((31, 33), 1, 1), ((31, 33), 0, 0), ((2, 35, 5), 1, 3), ((35, 33), 0, 1), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((0, 4), 1, 1),
         ((2, 1, 3, 1, 2, 1, 5, 2), 6, 8), ((70_001,), 0, 0), ((3, 20_001), 1, 1), ((70_001,), 0, 1),
     )  # fmt: skip
@@ -194,7 +199,7 @@ class TrapezoidCases(LineCases):
         return self.descriptor(shape, axis, element, points, 1.0 if rank else dx)
 
     def corners(self, element: ElementKind) -> Iterator[Any]:
-        for shape, axis, rank in self.CORNERS if element is ElementKind.F32 else self.CORNERS[:3]:
+        for shape, axis, rank in self.CORNERS if element is ElementKind.F32 else self.CORNERS[:2]:
             yield self.problem(shape, axis, rank, element, 0.25)
 
     def tiles(self, element: ElementKind) -> Iterator[Any]:

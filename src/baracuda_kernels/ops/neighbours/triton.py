@@ -10,8 +10,9 @@ from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.formula import triton_launch, triton_reduction
 from baracuda_kernels.gpu.call import At, Call
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.neighbours.runs import Run, stored, summed
+from baracuda_kernels.ops.neighbours.runs import Run, Scan, stored, summed
 from baracuda_kernels.ops.neighbours.views import OverViews, View, room_offsets, views_of
+from baracuda_kernels.ops.scan.triton import calls as scan_calls
 
 __all__ = ["in_runs"]
 
@@ -24,8 +25,7 @@ def in_runs(problem: Any, device: Device) -> Bind:
         views: list[View] = []
         for run in problem.runs:
             strides, more = views_of(problem, run, layouts)
-            elements = (*run.program.inputs, problem.element_of(run.output))
-            operands = [At(len(views) + place, element) for place, element in enumerate(elements)]
+            operands = [At(len(views) + place, problem.element_of(view.operand)) for place, view in enumerate(more)]
             made += [call.of(operands) for call in _calls(problem, run, strides)]
             views += more
         return OverViews(launcher(device, *made), views, room_offsets(problem))
@@ -33,7 +33,9 @@ def in_runs(problem: Any, device: Device) -> Bind:
     return bind
 
 
-def _calls(problem: Any, run: Run, strides: list[tuple[int, ...]]) -> list[Call]:
+def _calls(problem: Any, run: Run | Scan, strides: list[tuple[int, ...]]) -> list[Call]:
+    if isinstance(run, Scan):
+        return scan_calls(problem.scan_of(run), strides, run.reverse, (0, 1))
     (shape, axes), element = problem.work_of(run), problem.element_of(run.output)
     if not axes:
         return triton_launch.calls(stored(run.program, element), shape, strides, problem.numbers)

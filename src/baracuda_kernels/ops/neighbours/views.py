@@ -9,7 +9,7 @@ from typing import Any
 
 from baracuda_kernels.core.layout import Shape, row_major
 from baracuda_kernels.formula.views import OverViews, View
-from baracuda_kernels.ops.neighbours.runs import Room, Run
+from baracuda_kernels.ops.neighbours.runs import Room, Run, Scan
 
 __all__ = ["OverViews", "View", "room_offsets", "views_of"]
 
@@ -17,9 +17,12 @@ __all__ = ["OverViews", "View", "room_offsets", "views_of"]
 LINE = 64  # bytes: every room begins with a cache line
 
 
-def views_of(problem: Any, run: Run, layouts: Sequence[Any]) -> tuple[list[tuple[int, ...]], list[View]]:
+def views_of(problem: Any, run: Run | Scan, layouts: Sequence[Any]) -> tuple[list[tuple[int, ...]], list[View]]:
     """The strides of what a run reads and writes, and the views that have them."""
-    operands = [*((read.operand, run.first + read.offset) for read in run.reads), (run.output, run.first)]
+    if isinstance(run, Scan):
+        operands = [(run.input, 0), (run.output, 0)]
+    else:
+        operands = [*((read.operand, run.first + read.offset) for read in run.reads), (run.output, run.first)]
     strides, views = [], []
     for operand, first in operands:
         own = layouts[operand].stride if operand >= 0 else row_major(room_shape(problem, problem.rooms[~operand]))

@@ -18,7 +18,7 @@ from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, fun
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.walk import Walk
 
-__all__ = ["scan", "scan_backward"]
+__all__ = ["calls", "scan", "scan_backward"]
 
 LONG = 8  # tiles of a walk that are worth reading ahead, down columns in vectors: rows have more programs to wait with
 Operand = At | Lent
@@ -35,20 +35,22 @@ def scan_backward(problem: ScanBackwardDescriptor, device: Device) -> Bind:
 
 
 def _bind(problem: ScanDescriptor, device: Device, is_back: bool) -> Bind:
-    formulas = tree_formulas_of(problem)
-    is_gradient = isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS
-
     def bind(layouts: Sequence[Any]) -> Launch:
-        if 0 in problem.shape:
-            return launcher(device)
         given = [place for place, layout in enumerate(layouts) if layout is not None]
-        operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
-        strides = [layouts[place].stride for place in given]
-        if is_gradient:
-            return launcher(device, *_product_calls(problem, formulas, operands, strides, is_back))
-        return launcher(device, *_scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back))
+        return launcher(device, *calls(problem, [layouts[place].stride for place in given], is_back, given))
 
     return bind
+
+
+def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bool, given: Sequence[int]) -> list[Call]:
+    """What is launched for operands of these strides, by their places among the args, in the direction of the walk."""
+    if 0 in problem.shape:
+        return []
+    formulas = tree_formulas_of(problem)
+    operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
+    if isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS:
+        return _product_calls(problem, formulas, operands, strides, is_back)
+    return _scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
 
 
 def _scan_calls(
