@@ -112,7 +112,9 @@ def _summed(gradient: Any, of: Any) -> Any:
 
 def _filled(gradient: Any) -> Any:
     """What JAX hands down for complex numbers is the conjugate of what PyTorch does, and of what backwards take."""
-    return jax.numpy.zeros(gradient.shape, gradient.dtype) if isinstance(gradient, SymbolicZero) else jax.numpy.conj(gradient)
+    if isinstance(gradient, SymbolicZero):
+        return jax.numpy.zeros(gradient.shape, gradient.dtype)
+    return None if gradient is None else gradient.conj()
 
 
 def _refuse_without_gradient(function: Function, gradient: Gradient, names: Sequence[str]) -> None:
