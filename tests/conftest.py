@@ -38,10 +38,11 @@ GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 TABLES = (
     "elementwise",
     "fusion",
+    "order",
     "reduction",
     "scan",
-)  # families whose functions all come from rows of tables, a few telling ones apart
-TELLING = ("gelu", "mul", "cumsum", "sum")
+)  # families of many functions that are alike, most of them from rows of tables, a few telling ones apart
+TELLING = ("gelu", "mul", "cumsum", "sum", "median", "quantile")
 
 
 def own_functions(also: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -73,6 +73,11 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
         {"input": tensor(3, 4, dtype=dtype), "spacing": tensor(4, dtype=dtype).exp().cumsum(0)},
         {"input": tensor(3, 4, dtype=dtype), "spacing": 0.5, "dim": 0, "edge_order": 2},
     ],
+    "median": lambda dtype: [{"input": tensor(3, 4, 5, dtype=dtype), "dim": (1,)}, {"input": tensor(3, 5, dtype=dtype)}],
+    "quantile": lambda dtype: [
+        {"input": tensor(3, 4, 5, dtype=dtype), "q": (0.2, 0.6), "dim": (1,)},
+        {"input": tensor(3, 5, dtype=dtype), "q": (0.4,), "interpolation": "midpoint", "stacked": False},
+    ],
     "ssd_chunk_scan": lambda dtype: [
         _scan(dtype),
         _scan(dtype, initial_state=tensor(2, 4, 3, 6, dtype=torch.float32 if dtype.itemsize == 2 else dtype), return_final_state=True),

@@ -14,7 +14,7 @@ from typing import Any
 from baracuda_kernels.bench.problems import describe, field_types
 from baracuda_kernels.check.bounds import error_bound
 from baracuda_kernels.core.args import Access
-from baracuda_kernels.core.descriptor import element_of
+from baracuda_kernels.core.descriptor import Numbers, element_of
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.kernel import Kernel
@@ -24,7 +24,7 @@ from baracuda_kernels.core.sku import PrecisionGuarantee
 
 AnyPlan = type[Plan[Any, Any]]
 
-HUGE, MANY_AXES = 1 << 40, 64
+HUGE, MANY_AXES, MANY_NUMBERS = 1 << 40, 64, 1000
 
 
 def elements(kinds: Iterable[ElementKind]) -> str:
@@ -103,6 +103,8 @@ def _unusual(kind: Any, usual: Any) -> Iterable[Any]:
         return kind
     if kind == Shape:
         return (3,) * MANY_AXES, (HUGE,) * len(usual)
+    if kind == Numbers:
+        return [usual * MANY_NUMBERS]
     if kind is bool:
         return False, True
     return [HUGE] if kind is int else []

@@ -37,15 +37,25 @@ def text(tensors: bool = False) -> str:
 
 
 def _definitions(function: Function, tensors: bool) -> Iterator[str]:
-    """One for each set of results."""
-    flags = [name for name in function.options if name.startswith("return_")]
+    """One for each set of results that flags decide on."""
+    flags = [name for name in _flags(function) if function.options[name].default is not None]
     forms = [dict(zip(flags, values, strict=True)) for values in itertools.product((False, True), repeat=len(flags))]
     for form in forms:
         if len(forms) > 1:
             yield "@overload"
         yield f"def {function.name}("
         yield from (f"    {parameter}," for parameter in _parameters(function, form, tensors))
-        yield f") -> {_result(function, form)}: ..."
+        yield f") -> {' | '.join(dict.fromkeys(_result(function, each) for each in _told(function, form)))}: ..."
+
+
+def _flags(function: Function) -> list[str]:
+    return [name for name in function.options if name.startswith("return_")]
+
+
+def _told(function: Function, form: Mapping[str, bool]) -> list[dict[str, bool]]:
+    """The form with what becomes of flags that leave it to other options."""
+    others = [name for name in _flags(function) if name not in form]
+    return [{**form, **dict(zip(others, values, strict=True))} for values in itertools.product((False, True), repeat=len(others))]
 
 
 def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> Iterator[str]:
@@ -68,8 +78,8 @@ def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> 
         return
     if not starred:
         yield "*"
-    several = len(function.returned(form)) > 1
-    yield f"out: {'tuple[A | None, ...] | dict[str, Any]' if several else 'A | dict[str, Any]'} | None = None"
+    outs = ["tuple[A | None, ...]" if len(function.returned(each)) > 1 else "A" for each in _told(function, form)]
+    yield f"out: {' | '.join(dict.fromkeys(outs))} | dict[str, Any] | None = None"
     yield from (f"{name}: {rest}" for name, rest in COMMON.items())
 
 

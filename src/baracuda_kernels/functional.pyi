@@ -2086,6 +2086,27 @@ def mean_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def median(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    return_indices: bool | None = None,
+    out: A | tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A | tuple[A, A]: ...
+def median_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def min_with_indices(
     input: A,
     dim: int,
@@ -2133,6 +2154,26 @@ def mish(
 def mish_backward(
     d_result: A,
     input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def mode(
+    input: A,
+    dim: int | tuple[int, ...] | None = -1,
+    keepdim: bool = False,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def mode_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = -1,
+    keepdim: bool = False,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2295,6 +2336,27 @@ def nanmean_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def nanmedian(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    return_indices: bool | None = None,
+    out: A | tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A | tuple[A, A]: ...
+def nanmedian_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -2315,6 +2377,31 @@ def nanmin_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def nanpercentile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanpercentile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -2331,6 +2418,31 @@ def nanprod_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanquantile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def nanquantile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -2515,6 +2627,31 @@ def pairwise_distance_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def percentile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def percentile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def polar(
     abs: A,
     angle: A,
@@ -2641,6 +2778,31 @@ def ptp_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def quantile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def quantile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,

@@ -12,7 +12,7 @@ from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent, Step
 from baracuda_kernels.gpu.compile import as_constant
 
-__all__ = ["interpreted", "scanned"]
+__all__ = ["in_order", "interpreted", "running_max", "scanned"]
 
 _turn = threading.Lock()  # the interpreter patches the language for the time of a launch
 
@@ -61,22 +61,39 @@ def _first_element(address: int, element: Any) -> Any:
 def scanned(states: tuple[Any, ...], join: Any, is_back: bool = False) -> tuple[Any, ...]:
     """A scan of blocks along their first axis, as `tl.associative_scan` makes it, for all elements at once."""
     import numpy
-    import triton.language as tl
-    from triton.runtime.interpreter import TensorHandle
-
-    def block(data: Any, like: Any) -> Any:
-        return tl.core.tensor(TensorHandle(data, like.dtype.scalar), like.type)
 
     if is_back:
-        flipped = scanned(tuple(block(state.handle.data[::-1], state) for state in states), join)
-        return tuple(block(state.handle.data[::-1], state) for state in flipped)
+        flipped = scanned(tuple(_block(state.handle.data[::-1], state) for state in states), join)
+        return tuple(_block(state.handle.data[::-1], state) for state in flipped)
     distance = 1
     while distance < states[0].shape[0]:
-        earlier = [block(numpy.roll(state.handle.data, distance, axis=0), state) for state in states]
+        earlier = [_block(numpy.roll(state.handle.data, distance, axis=0), state) for state in states]
         found = join.fn(*earlier, *states)
         joined = zip(states, found if isinstance(found, tuple) else (found,), strict=True)
         states = tuple(
-            block(numpy.concatenate([state.handle.data[:distance], later.handle.data[distance:]]), state) for state, later in joined
+            _block(numpy.concatenate([state.handle.data[:distance], later.handle.data[distance:]]), state)
+            for state, later in joined
         )
         distance *= 2
     return states
+
+
+def in_order(keys: Any) -> Any:
+    """A block as `tl.sort` puts it in order."""
+    import numpy
+
+    return _block(numpy.sort(keys.handle.data), keys)
+
+
+def running_max(numbers: Any) -> Any:
+    """The largest of a block up to each number."""
+    import numpy
+
+    return _block(numpy.maximum.accumulate(numbers.handle.data), numbers)
+
+
+def _block(data: Any, like: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    return tl.core.tensor(TensorHandle(data, like.dtype.scalar), like.type)

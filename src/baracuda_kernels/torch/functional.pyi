@@ -1114,6 +1114,20 @@ def mean_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def median(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    return_indices: bool | None = None,
+) -> A | tuple[A, A]: ...
+def median_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def min_with_indices(
     input: A,
     dim: int,
@@ -1141,6 +1155,18 @@ def mish(
 def mish_backward(
     d_result: A,
     input: A,
+) -> A: ...
+def mode(
+    input: A,
+    dim: int | tuple[int, ...] | None = -1,
+    keepdim: bool = False,
+) -> tuple[A, A]: ...
+def mode_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = -1,
+    keepdim: bool = False,
 ) -> A: ...
 def modf(
     input: A,
@@ -1231,6 +1257,20 @@ def nanmean_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def nanmedian(
+    input: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    return_indices: bool | None = None,
+) -> A | tuple[A, A]: ...
+def nanmedian_backward(
+    d_values: A,
+    input: A,
+    indices: A,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1243,6 +1283,25 @@ def nanmin_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def nanpercentile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
+def nanpercentile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1254,6 +1313,25 @@ def nanprod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+) -> A: ...
+def nanquantile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
+def nanquantile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
 ) -> A: ...
 def nanstd(
     input: A,
@@ -1363,6 +1441,25 @@ def pairwise_distance_backward(
     eps: float = 1e-06,
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
+def percentile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
+def percentile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
 def polar(
     abs: A,
     angle: A,
@@ -1432,6 +1529,25 @@ def ptp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+) -> A: ...
+def quantile(
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> A: ...
+def quantile_backward(
+    d_result: A,
+    input: A,
+    q: float | tuple[float, ...],
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
 ) -> A: ...
 def rad2deg(
     input: A,

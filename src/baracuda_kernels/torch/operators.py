@@ -61,7 +61,7 @@ class Operator:
 
     def kernel(self, *arguments: Any) -> Any:
         """What the operator does on a device, with arguments as the dispatcher hands them on."""
-        if self.schema.axes:  # a list cannot be looked up
+        if self.schema.has_lists:  # which cannot be looked up
             arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
         return self._everything(*arguments)
 
@@ -161,7 +161,7 @@ def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function."""
     known = of.schema.known
-    spread = getattr(of.function, "spread", None)  # of functions that make two operands of one
+    spread = getattr(of.function, "spread", None)  # of functions that make two arguments of one
 
     def call(*given: Any, **named: Any) -> Any:
         if spread is not None:

@@ -20,9 +20,10 @@ from baracuda_kernels.interop.torch_views import DTYPES
 
 __all__ = ["Schema"]
 
-_AXES = "int[]"
+_AXES, _NUMBERS = "int[]", "float[]"
 _TYPES = {
     tuple[int, ...]: _AXES,
+    tuple[float, ...]: _NUMBERS,
     Dtype: "ScalarType",
     Number: "Scalar",
     str: "str",
@@ -51,6 +52,7 @@ class Schema:
         self.always = dict.fromkeys(dropped.intersection(function.options), True)  # so that the kernel returns every output
         self.arguments = self.inputs + self.options
         self.axes = tuple(name for name in self.options if self._type(name).startswith(_AXES))
+        self.has_lists = bool(self.axes) or any(self._type(name).startswith(_NUMBERS) for name in self.options)
         self.elements = tuple(name for name in self.options if function.options[name].type is Dtype)
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
@@ -91,10 +93,11 @@ class Schema:
         """What the function returns, of everything that the operator did."""
         if self.single:
             return results
+        returned = self.function.returned(values)
         wanted = [
             result if self.is_there(name, values) else None
-            for name, flag, result in zip(self.outputs, self.flags, results, strict=True)
-            if values.get(flag, True)
+            for name, result in zip(self.outputs, results, strict=True)
+            if name in returned
         ]
         return wanted[0] if len(wanted) == 1 else tuple(wanted)
 

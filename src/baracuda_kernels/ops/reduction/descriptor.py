@@ -17,6 +17,7 @@ from baracuda_kernels.ops.reduction.rows import TABLE
 from baracuda_kernels.ops.reduction.tables import EVERY
 
 __all__ = [
+    "AlongAxes",
     "ReduceBackwardDescriptor",
     "ReduceChoiceBackwardDescriptor",
     "ReduceDescriptor",
@@ -45,8 +46,41 @@ class ReduceToKind(Enum):
     SUM = "sum"
 
 
+class AlongAxes:
+    """What becomes of a shape whose axes in a mask are reduced."""
+
+    shape: Shape
+    axes_mask: int
+    keepdim: bool
+
+    def mask_fits(self) -> Iterator[Reason]:
+        rank = len(self.shape)
+        if not 0 <= self.axes_mask < 1 << rank:
+            wanted = f"bits of the axes of a rank-{rank} shape, at most {(1 << rank) - 1:#b}"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "axes_mask", f"{self.axes_mask:#b}", wanted)
+
+    def has_elements(self, of: str) -> Iterator[Reason]:
+        if 0 in (self.shape[axis] for axis in self.axes):
+            wanted = f"extents of at least 1 along the reduced axes {self.axes}: there is no {of} of nothing"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "shape", self.shape, wanted)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(axis for axis in range(len(self.shape)) if self.axes_mask >> axis & 1)
+
+    @property
+    def count(self) -> int:
+        """How many elements become one."""
+        return math.prod(self.shape[axis] for axis in self.axes)
+
+    @property
+    def result_shape(self) -> Shape:
+        kept = [(axis, 1 if axis in self.axes else extent) for axis, extent in enumerate(self.shape)]
+        return tuple(extent for axis, extent in kept if self.keepdim or axis not in self.axes)
+
+
 @dataclass(frozen=True)
-class ReduceDescriptor(Descriptor):
+class ReduceDescriptor(AlongAxes, Descriptor):
     """A reduction of a tensor of `shape` along the axes whose bits are set in `axes_mask`. Without `parameters` it has its own."""
 
     kind: ReduceKind  # type: ignore[valid-type]
@@ -58,10 +92,8 @@ class ReduceDescriptor(Descriptor):
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
-        rank = len(self.shape)
-        if not 0 <= self.axes_mask < 1 << rank:
-            wanted = f"bits of the axes of a rank-{rank} shape, at most {(1 << rank) - 1:#b}"
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "axes_mask", f"{self.axes_mask:#b}", wanted)
+        if misfits := list(self.mask_fits()):
+            yield from misfits
             return
         row = EVERY[self.kind.value]
         names = [parameter.name for parameter in row.parameters]
@@ -70,9 +102,8 @@ class ReduceDescriptor(Descriptor):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
         elif any(math.isnan(number) for number in self.parameters):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", self.parameters, "numbers that are not NaN")
-        elif self.row.needs_elements and 0 in (self.shape[axis] for axis in self.axes):
-            wanted = f"extents of at least 1 along the reduced axes {self.axes}: there is no {self.kind.value} of nothing"
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "shape", self.shape, wanted)
+        elif self.row.needs_elements:
+            yield from self.has_elements(self.kind.value)
 
     @property
     def numbers(self) -> Numbers:
@@ -89,20 +120,6 @@ class ReduceDescriptor(Descriptor):
     def formula_numbers(self) -> Numbers:
         """Those of the parameters that the formulas take; others have decided about them."""
         return self.numbers if self.row.parameters else ()
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return tuple(axis for axis in range(len(self.shape)) if self.axes_mask >> axis & 1)
-
-    @property
-    def count(self) -> int:
-        """How many elements become one."""
-        return math.prod(self.shape[axis] for axis in self.axes)
-
-    @property
-    def result_shape(self) -> Shape:
-        kept = [(axis, 1 if axis in self.axes else extent) for axis, extent in enumerate(self.shape)]
-        return tuple(extent for axis, extent in kept if self.keepdim or axis not in self.axes)
 
     @property
     def result_element(self) -> ElementKind:

@@ -1,0 +1,268 @@
+"""Order statistics as functions, with PyTorch's names and arguments; `dim` may be several axes too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.function import Function, function
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.view import Axes, View, member
+from baracuda_kernels.ops.order.descriptor import (
+    Interpolation,
+    OrderBackwardDescriptor,
+    OrderDescriptor,
+    OrderKind,
+    QuantileBackwardDescriptor,
+    QuantileDescriptor,
+    QuantileKind,
+)
+from baracuda_kernels.ops.order.order import OrderBackwardPlan, OrderPlan, QuantileBackwardPlan, QuantilePlan
+from baracuda_kernels.ops.reduction.descriptor import mask_of
+
+__all__ = [
+    "median", "median_backward", "mode", "mode_backward", "nanmedian", "nanmedian_backward", "nanpercentile", "nanpercentile_backward",
+    "nanquantile", "nanquantile_backward", "percentile", "percentile_backward", "quantile", "quantile_backward",
+]  # fmt: skip
+
+Quantiles = float | tuple[float, ...]
+
+
+def _mask(input: View, dim: Axes | None) -> int:
+    return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
+
+
+# --- an element that is chosen ---------------------------------------------------------------------------------------------------
+
+
+class Median(Function):
+    """Along axes it tells values and indices, of all elements the value alone, if nothing else is said."""
+
+    def __init__(self, describe: Any) -> None:
+        super().__init__(describe, OrderPlan, f"{describe.__name__}_backward")
+
+    def returned(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        asked = options.get("return_indices")
+        tells = options.get("dim") not in (None, ()) if asked is None else asked
+        return ("values", "indices") if tells else ("values",)
+
+
+def _order(kind: OrderKind, input: View, dim: Axes | None, keepdim: bool) -> OrderDescriptor:
+    return OrderDescriptor(kind, input.shape, _mask(input, dim), input.element, keepdim)
+
+
+def _order_backward(kind: OrderKind, input: View, dim: Axes | None, keepdim: bool) -> OrderBackwardDescriptor:
+    return OrderBackwardDescriptor(kind, input.shape, _mask(input, dim), input.element, keepdim)
+
+
+@Median
+def median(input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None) -> OrderDescriptor:
+    """The middle element in their order, the lower one of two, or NaN if there is one; along axes also its number."""
+    return _order(OrderKind.MEDIAN, input, dim, keepdim)
+
+
+@function(OrderBackwardPlan)
+def median_backward(
+    d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
+) -> OrderBackwardDescriptor:
+    """The gradient of median: it belongs to the element that was chosen."""
+    return _order_backward(OrderKind.MEDIAN, input, dim, keepdim)
+
+
+@Median
+def nanmedian(
+    input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None
+) -> OrderDescriptor:
+    """The middle one of the elements that are not NaN, the lower one of two; along axes also its number."""
+    return _order(OrderKind.NANMEDIAN, input, dim, keepdim)
+
+
+@function(OrderBackwardPlan)
+def nanmedian_backward(
+    d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
+) -> OrderBackwardDescriptor:
+    """The gradient of nanmedian: it belongs to the element that was chosen."""
+    return _order_backward(OrderKind.NANMEDIAN, input, dim, keepdim)
+
+
+@function(OrderPlan, gradient="mode_backward")
+def mode(input: View, dim: Axes | None = -1, keepdim: bool = False) -> OrderDescriptor:
+    """The most frequent value, the least of several, and the number of the last element that has it."""
+    return _order(OrderKind.MODE, input, dim, keepdim)
+
+
+@function(OrderBackwardPlan)
+def mode_backward(
+    d_values: View, input: View, indices: View, dim: Axes | None = -1, keepdim: bool = False
+) -> OrderBackwardDescriptor:
+    """The gradient of mode: it belongs to the element that was chosen."""
+    return _order_backward(OrderKind.MODE, input, dim, keepdim)
+
+
+# --- quantiles -------------------------------------------------------------------------------------------------------------------
+
+
+class Quantile(Function):
+    """Of one q, or of several, whose results stand along a leading axis."""
+
+    def __init__(self, describe: Any) -> None:
+        is_gradient = describe.__name__.endswith("_backward")
+        super().__init__(
+            describe,
+            QuantileBackwardPlan if is_gradient else QuantilePlan,
+            None if is_gradient else f"{describe.__name__}_backward",
+        )
+
+    def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""
+        place, rest = list(self.declared.parameters).index("q"), dict(named)
+        q = given[place] if len(given) > place else rest.get("q")
+        several = q if isinstance(q, tuple | list) else (q,) if isinstance(q, Real) else None
+        if several is None:
+            return given, rest  # which is refused
+        if rest.get("stacked") is None:
+            rest["stacked"] = several is q
+        if len(given) > place:
+            return (*given[:place], tuple(several), *given[place + 1 :]), rest
+        return given, rest | {"q": tuple(several)}
+
+
+def _quantile(
+    descriptor: Any, name: str, input: View, q: Any, dim: Axes | None, keepdim: bool, interpolation: str, stacked: bool | None
+) -> Any:
+    several = tuple(q) if isinstance(q, tuple | list) else (q,)
+    if name.endswith("percentile"):
+        if not all(isinstance(each, Real) and 0.0 <= float(each) <= 100.0 for each in several):
+            wanted = "numbers from 0 to 100"
+            raise InvalidProblem(input.function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "q", repr(q), wanted)])
+        several = tuple(each / 100.0 for each in several)
+    kind = QuantileKind.NANQUANTILE if name.startswith("nan") else QuantileKind.QUANTILE
+    between = member(Interpolation, "interpolation", interpolation)
+    is_stacked = isinstance(q, tuple | list) if stacked is None else stacked
+    return descriptor(kind, input.shape, _mask(input, dim), input.element, several, between, keepdim, is_stacked)
+
+
+@Quantile
+def quantile(
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileDescriptor:
+    """What lies at a share q of the way from the least element to the greatest; NaN if there is one."""
+    return _quantile(QuantileDescriptor, "quantile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
+
+
+@Quantile
+def quantile_backward(
+    d_result: View,
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileBackwardDescriptor:
+    """The gradient of quantile: its neighbours share it."""
+    return _quantile(  # type: ignore[no-any-return]
+        QuantileBackwardDescriptor, "quantile", input, q, dim, keepdim, interpolation, stacked
+    )
+
+
+@Quantile
+def nanquantile(
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileDescriptor:
+    """What lies at a share q of the way from the least element to the greatest, of those that are not NaN."""
+    return _quantile(QuantileDescriptor, "nanquantile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
+
+
+@Quantile
+def nanquantile_backward(
+    d_result: View,
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileBackwardDescriptor:
+    """The gradient of nanquantile: its neighbours share it."""
+    return _quantile(  # type: ignore[no-any-return]
+        QuantileBackwardDescriptor, "nanquantile", input, q, dim, keepdim, interpolation, stacked
+    )
+
+
+@Quantile
+def percentile(
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileDescriptor:
+    """Quantiles, q in percent."""
+    return _quantile(QuantileDescriptor, "percentile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
+
+
+@Quantile
+def percentile_backward(
+    d_result: View,
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileBackwardDescriptor:
+    """The gradient of percentile: its neighbours share it."""
+    return _quantile(  # type: ignore[no-any-return]
+        QuantileBackwardDescriptor, "percentile", input, q, dim, keepdim, interpolation, stacked
+    )
+
+
+@Quantile
+def nanpercentile(
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileDescriptor:
+    """Quantiles of the elements that are not NaN, q in percent."""
+    return _quantile(QuantileDescriptor, "nanpercentile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
+
+
+@Quantile
+def nanpercentile_backward(
+    d_result: View,
+    input: View,
+    q: Quantiles,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    stacked: bool | None = None,
+) -> QuantileBackwardDescriptor:
+    """The gradient of nanpercentile: its neighbours share it."""
+    return _quantile(  # type: ignore[no-any-return]
+        QuantileBackwardDescriptor, "nanpercentile", input, q, dim, keepdim, interpolation, stacked
+    )
