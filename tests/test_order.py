@@ -222,3 +222,17 @@ def test_a_mode_of_many_elements_is_refused_on_cuda() -> None:
     problem = bk.OrderDescriptor(bk.OrderKind.MODE, (2, 5000), 0b10, bk.ElementKind.F32)
     reasons = kernel.reasons_against(problem, bk.Device.cpu(), bk.PlanPreference())
     assert any("at most 4096 elements for a mode" in str(reason) for reason in reasons)
+
+
+def test_gradients_in_jax(rng: numpy.random.Generator) -> None:
+    jax = pytest.importorskip("jax")
+    pairs: list[tuple[Any, Any]] = [
+        (lambda x: bk.quantile(x, (0.3, 0.8), 1), lambda x: jax.numpy.quantile(x, jax.numpy.array([0.3, 0.8]), 1)),
+        (lambda x: bk.median(x, 1)[0], lambda x: jax.numpy.median(x, 1)),
+        (bk.median, jax.numpy.median),
+    ]
+    with jax.enable_x64(True):  # indices are i64
+        x = jax.numpy.asarray(rng.standard_normal((5, 9)))
+        for pair in pairs:
+            ours, theirs = (jax.grad(lambda x, each=each: (each(x) ** 2).sum())(x) for each in pair)
+            numpy.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)

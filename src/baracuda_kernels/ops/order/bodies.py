@@ -79,10 +79,10 @@ def chosen_body(element: str) -> Any:
     from numba import types
 
     from baracuda_kernels.lang import simd, tasks
-    from baracuda_kernels.ops.order.keys import keys_of, offset_along
+    from baracuda_kernels.ops.order.keys import FEW, keys_of, offset_along
 
     of = keys_of(element)
-    gather, nans_among, select, sort, place = of.gather, of.nans, of.select, of.sort, of.place
+    gather, nans_among, select, sort, place, place_of_few = of.gather, of.nans, of.select, of.sort, of.place, of.place_of_few
 
     @simd.inline
     def median(keys, rest, count, digits, without_nan):
@@ -90,6 +90,8 @@ def chosen_body(element: str) -> Any:
         rank = (count - 1) // 2
         if nans > 0:
             rank = max(count - nans - 1, 0) // 2 if without_nan else count - nans
+        if count <= FEW:
+            return place_of_few(keys, count, rank)
         key, number = select(keys, rest, count, rank, digits)
         return place(keys, count, key, number)
 

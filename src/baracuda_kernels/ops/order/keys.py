@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from baracuda_kernels.lang.simd import inline, outlined, store_one
 from baracuda_kernels.lang.tasks import locate
 
-__all__ = ["DIGITS", "Keys", "fill", "keys_of", "offset_along", "room"]
+__all__ = ["DIGITS", "FEW", "Keys", "fill", "keys_of", "offset_along", "room"]
 
 FEW = 32  # keys that are sorted by insertion
 BLOCK = 64  # keys that are compared at once
@@ -34,6 +34,7 @@ class Keys(NamedTuple):
     above: Callable  # keys, count, key -> how many keys are not above it, and the least that is
     place: Callable  # keys, count, key, number -> the place of the equal with that number
     bits: Callable  # key -> the element's bits
+    place_of_few: Callable  # keys, count, rank -> the place of the key of that rank, equal ones in their order
 
 
 @intrinsic
@@ -69,6 +70,7 @@ def keys_of(element: str) -> Keys:
     storage = types.uint8 if element == "u8" else getattr(types, f"int{bits}")
     largest = (1 << (bits - 1)) - 1
     top = 0 if element == "u8" else -1 << (bits - 1)  # signed order to that of digits
+    greatest = 255 if element == "u8" else largest
 
     @inline
     def key_of(raw):
@@ -174,11 +176,11 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def above(keys, count, key):
-        upto, least = 0, types.int64(255 if top == 0 else largest)
-        for i in range(count):
+        upto, least = 0, types.int64(greatest)
+        for i in range(count):  # without branches, so that it becomes vectors
             each = types.int64(keys[i])
             upto += each <= key
-            least = each if each > key and each < least else least
+            least = min(least, each if each > key else greatest)
         return upto, least
 
     @outlined
@@ -197,4 +199,15 @@ def keys_of(element: str) -> Keys:
             at += 1
         return at
 
-    return Keys(storage, gather, nans, select, sort, above, place, bits_of)
+    @outlined
+    def place_of_few(keys, count, rank):
+        """By counting, for each, which come before it."""
+        for at in range(count):
+            key, before = keys[at], 0
+            for i in range(count):
+                before += keys[i] < key or (keys[i] == key and i < at)
+            if before == rank:
+                return at
+        return 0
+
+    return Keys(storage, gather, nans, select, sort, above, place, bits_of, place_of_few)

@@ -1,0 +1,35 @@
+"""What order statistics are timed beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, Call
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.ops.order.descriptor import OrderDescriptor, QuantileDescriptor
+
+__all__ = ["order", "quantile"]
+
+
+def order(descriptor: OrderDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    if len(descriptor.axes) == 1:  # PyTorch takes no more
+        function, input, (axis,) = getattr(torch, descriptor.kind.value), operands["input"], descriptor.axes
+        out = operands["values"], operands["indices"]
+        yield ALLOCATING, lambda: function(input, axis, descriptor.keepdim)
+        yield GIVEN, lambda: function(input, axis, descriptor.keepdim, out=out)
+
+
+def quantile(descriptor: QuantileDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    has_element = descriptor.element in (
+        ElementKind.F32,
+        ElementKind.F64,
+    )  # PyTorch has no quantiles of halves, nor of many elements
+    if len(descriptor.axes) == 1 and has_element and operands["input"].numel() <= 1 << 24:
+        function, input, (axis,) = getattr(torch, descriptor.kind.value), operands["input"], descriptor.axes
+        q = torch.tensor(descriptor.q if descriptor.stacked else descriptor.q[0], dtype=input.dtype, device=input.device)
+        yield ALLOCATING, lambda: function(input, q, axis, descriptor.keepdim, interpolation=descriptor.interpolation.value)
