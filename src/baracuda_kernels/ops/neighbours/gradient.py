@@ -108,7 +108,7 @@ class GradientCases(LineCases):
     extremes = (Extreme.NAN,)  # zeros and the smallest numbers are no coordinates
     # Shape, axis, step and order at the edges; as few elements as that takes, and more.
     CORNERS = (
-        ((31, 33), 1, 0.5, 1), ((17, 33), 0, None, 2), ((2, 9, 5), 1, None, 1), ((5, 3), 1, 0.5, 2), ((3,), 0, None, 2), ((2, 0, 4), 2, 1.0, 1),
+        ((9, 18), 1, 0.5, 1), ((7, 17), 0, None, 2), ((2, 5, 3), 1, None, 1), ((5, 3), 1, 0.5, 2), ((3,), 0, None, 2), ((2, 0, 4), 2, 1.0, 1),
         ((2, 1, 3, 1, 2, 1, 5, 2), 6, 2.0, 2), ((70_001,), 0, 1.0, 2),
     )  # fmt: skip
 

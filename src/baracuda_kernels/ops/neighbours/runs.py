@@ -44,6 +44,12 @@ class Run(NamedTuple):
     reads: tuple[Read, ...]
     program: Program
 
+    def goes_on_as(self, other: Run) -> bool:
+        return self.first + self.extent == other.first and (self.reads, self.program) == (other.reads, other.program)
+
+    def joined(self, other: Run) -> Run:
+        return self._replace(extent=self.extent + other.extent)
+
 
 class Scan(NamedTuple):
     """Running sums of an operand along the axis, in an output of the same element, which may be the operand itself."""
@@ -91,10 +97,8 @@ def runs(
         value = formula(read, first)
         if value is None:
             continue
-        reads, program = _compact(read, value, parameters)
-        if found and (found[-1].reads, found[-1].program) == (reads, program):
-            first = found.pop().first
-        found.append(Run(output, first, past - first, reads, program))
+        run = Run(output, first, past - first, *_compact(read, value, parameters))
+        found.append(found.pop().joined(run) if found and found[-1].goes_on_as(run) else run)
     return found
 
 

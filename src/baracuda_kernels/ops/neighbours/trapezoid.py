@@ -190,8 +190,8 @@ class TrapezoidBackwardArgs(Args):
 class TrapezoidCases(LineCases):
     # Shape, axis, and of points how many axes they have: none, one, or all.
     CORNERS: ClassVar[tuple[tuple[Shape, int, int], ...]] = (
-        ((31, 33), 1, 1), ((31, 33), 0, 0), ((2, 35, 5), 1, 3), ((35, 33), 0, 1), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((0, 4), 1, 1),
-        ((2, 1, 3, 1, 2, 1, 5, 2), 6, 8), ((70_001,), 0, 0), ((3, 20_001), 1, 1), ((70_001,), 0, 1),
+        ((9, 18), 1, 1), ((2, 9, 5), 1, 3), ((35, 33), 0, 1), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((0, 4), 1, 1),
+        ((2, 1, 3, 1, 1, 1, 5, 2), 6, 0), ((70_001,), 0, 0), ((3, 20_001), 1, 1),
     )  # fmt: skip
 
     def problem(self, shape: Shape, axis: int, rank: int, element: ElementKind, dx: float = 1.0) -> Any:
@@ -199,7 +199,7 @@ class TrapezoidCases(LineCases):
         return self.descriptor(shape, axis, element, points, 1.0 if rank else dx)
 
     def corners(self, element: ElementKind) -> Iterator[Any]:
-        for shape, axis, rank in self.CORNERS if element is ElementKind.F32 else self.CORNERS[:2]:
+        for shape, axis, rank in self.CORNERS if element is ElementKind.F32 else self.CORNERS[:1]:
             yield self.problem(shape, axis, rank, element, 0.25)
 
     def tiles(self, element: ElementKind) -> Iterator[Any]:
