@@ -22,10 +22,7 @@ from baracuda_kernels.ops.order.descriptor import (
 from baracuda_kernels.ops.order.order import OrderBackwardPlan, OrderPlan, QuantileBackwardPlan, QuantilePlan
 from baracuda_kernels.ops.reduction.descriptor import mask_of
 
-__all__ = [
-    "median", "median_backward", "mode", "mode_backward", "nanmedian", "nanmedian_backward", "nanpercentile", "nanpercentile_backward",
-    "nanquantile", "nanquantile_backward", "percentile", "percentile_backward", "quantile", "quantile_backward",
-]  # fmt: skip
+__all__: list[str] = []  # what it declares is found by its name
 
 Quantiles = float | tuple[float, ...]
 
@@ -107,14 +104,6 @@ def mode_backward(
 class Quantile(Function):
     """Of one q, or of several, whose results stand along a leading axis."""
 
-    def __init__(self, describe: Any) -> None:
-        is_gradient = describe.__name__.endswith("_backward")
-        super().__init__(
-            describe,
-            QuantileBackwardPlan if is_gradient else QuantilePlan,
-            None if is_gradient else f"{describe.__name__}_backward",
-        )
-
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""
         place, rest = list(self.declared.parameters).index("q"), dict(named)
@@ -129,9 +118,8 @@ class Quantile(Function):
         return given, rest | {"q": tuple(several)}
 
 
-def _quantile(
-    descriptor: Any, name: str, input: View, q: Any, dim: Axes | None, keepdim: bool, interpolation: str, stacked: bool | None
-) -> Any:
+def _described(descriptor: Any, name: str, given: dict[str, Any]) -> Any:
+    input, q, stacked = given["input"], given["q"], given["stacked"]
     several = tuple(q) if isinstance(q, tuple | list) else (q,)
     if name.endswith("percentile"):
         if not all(isinstance(each, Real) and 0.0 <= float(each) <= 100.0 for each in several):
@@ -139,130 +127,45 @@ def _quantile(
             raise InvalidProblem(input.function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "q", repr(q), wanted)])
         several = tuple(each / 100.0 for each in several)
     kind = QuantileKind.NANQUANTILE if name.startswith("nan") else QuantileKind.QUANTILE
-    between = member(Interpolation, "interpolation", interpolation)
+    between = member(Interpolation, "interpolation", given["interpolation"])
     is_stacked = isinstance(q, tuple | list) if stacked is None else stacked
-    return descriptor(kind, input.shape, _mask(input, dim), input.element, several, between, keepdim, is_stacked)
+    return descriptor(kind, input.shape, _mask(input, given["dim"]), input.element, several, between, given["keepdim"], is_stacked)
 
 
-@Quantile
-def quantile(
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileDescriptor:
-    """What lies at a share q of the way from the least element to the greatest; NaN if there is one."""
-    return _quantile(QuantileDescriptor, "quantile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
+def _declare(name: str, says: str) -> None:
+    """The function of that name, and that of its gradient."""
+
+    def forward(
+        input: View,
+        q: Quantiles,
+        dim: Axes | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        stacked: bool | None = None,
+    ) -> QuantileDescriptor:
+        return _described(QuantileDescriptor, name, locals())  # type: ignore[no-any-return]
+
+    def backward(
+        d_result: View,
+        input: View,
+        q: Quantiles,
+        dim: Axes | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        stacked: bool | None = None,
+    ) -> QuantileBackwardDescriptor:
+        return _described(QuantileBackwardDescriptor, name, locals())  # type: ignore[no-any-return]
+
+    gradient = f"{name}_backward"
+    forward.__name__, forward.__doc__ = name, says
+    backward.__name__, backward.__doc__ = gradient, f"The gradient of {name}: its neighbours share it."
+    globals()[name] = Quantile(forward, QuantilePlan, gradient)
+    globals()[gradient] = Quantile(backward, QuantileBackwardPlan, None)
 
 
-@Quantile
-def quantile_backward(
-    d_result: View,
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileBackwardDescriptor:
-    """The gradient of quantile: its neighbours share it."""
-    return _quantile(  # type: ignore[no-any-return]
-        QuantileBackwardDescriptor, "quantile", input, q, dim, keepdim, interpolation, stacked
-    )
-
-
-@Quantile
-def nanquantile(
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileDescriptor:
-    """What lies at a share q of the way from the least element to the greatest, of those that are not NaN."""
-    return _quantile(QuantileDescriptor, "nanquantile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
-
-
-@Quantile
-def nanquantile_backward(
-    d_result: View,
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileBackwardDescriptor:
-    """The gradient of nanquantile: its neighbours share it."""
-    return _quantile(  # type: ignore[no-any-return]
-        QuantileBackwardDescriptor, "nanquantile", input, q, dim, keepdim, interpolation, stacked
-    )
-
-
-@Quantile
-def percentile(
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileDescriptor:
-    """Quantiles, q in percent."""
-    return _quantile(QuantileDescriptor, "percentile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
-
-
-@Quantile
-def percentile_backward(
-    d_result: View,
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileBackwardDescriptor:
-    """The gradient of percentile: its neighbours share it."""
-    return _quantile(  # type: ignore[no-any-return]
-        QuantileBackwardDescriptor, "percentile", input, q, dim, keepdim, interpolation, stacked
-    )
-
-
-@Quantile
-def nanpercentile(
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileDescriptor:
-    """Quantiles of the elements that are not NaN, q in percent."""
-    return _quantile(QuantileDescriptor, "nanpercentile", input, q, dim, keepdim, interpolation, stacked)  # type: ignore[no-any-return]
-
-
-@Quantile
-def nanpercentile_backward(
-    d_result: View,
-    input: View,
-    q: Quantiles,
-    dim: Axes | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    stacked: bool | None = None,
-) -> QuantileBackwardDescriptor:
-    """The gradient of nanpercentile: its neighbours share it."""
-    return _quantile(  # type: ignore[no-any-return]
-        QuantileBackwardDescriptor, "nanpercentile", input, q, dim, keepdim, interpolation, stacked
-    )
+_declare("quantile", "What lies at a share q of the way from the least element to the greatest; NaN if there is one.")
+_declare("nanquantile", "What lies at a share q of the way from the least element to the greatest, of those that are not NaN.")
+_declare("percentile", "Quantiles, q in percent.")
+_declare("nanpercentile", "Quantiles of the elements that are not NaN, q in percent.")
