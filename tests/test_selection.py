@@ -148,7 +148,9 @@ def test_measure_runs_for_real(op: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.005)
     plan_type = PLANS[op]
     element = bk.ElementKind.BF16 if bk.ElementKind.BF16 in plan_type.kernels[0].elements else bk.ElementKind.F32
-    descriptor = next(d for d in plan_type.cases.corners(element) if all(o.size(d) for o in plan_type.args_type.OPERANDS))
+    descriptor = next(
+        d for d in plan_type.cases.corners(element) if all(o.size(d) for o in plan_type.args_type.OPERANDS if o.is_given(d, True))
+    )
     plan = plan_type.select(CPU, descriptor, bk.PlanPreference(effort=bk.Effort.MEASURE))
     assert all(reasons for reasons in plan.rejected.values())
     assert plan.sku.name not in plan.rejected
