@@ -25,6 +25,7 @@ from baracuda_kernels.ops.order.geometry import (
     room_bytes,
     strip_of,
     unstacked,
+    workspace_bytes,
 )
 from baracuda_kernels.ops.reduction import numba as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
@@ -98,7 +99,8 @@ def _launches(problem: Any, body: Any, operands: tuple[int, int, int]) -> Callab
         starts = [BESIDE + 4 + sum(map(len, blocks[:number])) for number in range(len(blocks))]
         size = problem.element.size
         room, own = room_bytes(problem) // size, own_bytes(problem, width) // size
-        numbers = [tasks, per_task, items, MOST_THREADS, own, room, problem.count, width, strips, *starts[:3]]
+        threads = min(MOST_THREADS, workspace_bytes(problem) // own_bytes(problem, width))
+        numbers = [tasks, per_task, items, threads, own, room, problem.count, width, strips, *starts[:3]]
         numbers += [
             len(blocks[2]),
             q_step,

@@ -51,7 +51,7 @@ def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
 def sorted_tile(problem: Any) -> HeldTile:
     """One line, whose keys are in the registers several times."""
     cols = power_of_two(problem.count)
-    return HeldTile(1, cols, _warps(4 * cols * key_bytes(problem)))
+    return HeldTile(1, cols, _warps(2 * cols * key_bytes(problem)))
 
 
 def spread_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:

@@ -25,7 +25,7 @@ __all__ = [
     "spread",
 ]
 
-MEDIAN, NANMEDIAN = tl.constexpr("median"), tl.constexpr("nanmedian")
+NANMEDIAN = tl.constexpr("nanmedian")
 QUANTILE = tl.constexpr("quantile")
 LINEAR, MIDPOINT, HIGHER, NEAREST = (tl.constexpr(name) for name in ("linear", "midpoint", "higher", "nearest"))
 
