@@ -215,3 +215,8 @@ def test_what_slopes_refuse() -> None:
     assert refusal(bk.InvalidProblem, lambda: F.gradient(x, spacing=None)).code is bk.ReasonCode.MISSING_OPERAND
     assert refusal(bk.InvalidProblem, lambda: F.gradient(x, spacing=x[0].astype(numpy.float64))).code is bk.ReasonCode.ELEMENT
     assert refusal(bk.Unsupported, lambda: F.gradient(x.astype(numpy.int32), spacing=1)).code is bk.ReasonCode.ELEMENT_NOT_SERVED
+
+
+def test_slopes_of_integers_are_refused_for_their_element() -> None:
+    with pytest.raises(bk.Unsupported, match="i32"):
+        bk.gradient(numpy.arange(8, dtype=numpy.int32))

@@ -116,7 +116,7 @@ class Call:
         """Runs into the caller's memory, as far as there is any."""
         straight = self._straight(sources, addresses, out) if self.returned == self.made and len(self.made) == 1 else None
         if straight is not None:
-            self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), straight)
+            self.plan.run(stream, self._workspace(), straight)
             if self.framework.written is not None:
                 self.framework.written((out,))
             return out
@@ -126,11 +126,14 @@ class Call:
         together = operands | made | outputs
         both = zip(self.plan.args_type.OPERANDS, self.operands, strict=True)
         args = self.plan.args_type(**{declared.name: together[ours.name] for declared, ours in both if ours.name in together})
-        self.plan.run(stream, Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch()), args)
+        self.plan.run(stream, self._workspace(), args)
         if self.framework.written is not None:
             self.framework.written(outputs.values())
         arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def _workspace(self) -> Workspace:
+        return Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch())
 
     def _straight(self, sources: list[Any], addresses: list[int], out: Any) -> Any:
         """The args of a call into one array that is plainly fine; None where the long way has to find out."""

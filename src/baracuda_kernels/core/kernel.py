@@ -31,6 +31,7 @@ __all__ = [
     "Limit",
     "at_most",
     "candidates",
+    "cublas_order",
     "exact_order",
     "matrix_units",
     "rank_at_most",
@@ -217,6 +218,11 @@ def exact_order(descriptor: Descriptor) -> PrecisionGuarantee:
     """The guarantee of a kernel that sums in one fixed order per row: f64 in f64, everything narrower in f32."""
     accumulator = element_of(descriptor).accumulator
     return PrecisionGuarantee(MathPrecision(accumulator.value), accumulator, True, True, True)
+
+
+def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
+    """The guarantee of cuBLAS's products: it chooses its kernel, and with it the order of sums, by the whole problem."""
+    return replace(exact_order(descriptor), batch_invariant=False)
 
 
 def matrix_units(descriptor: Descriptor) -> PrecisionGuarantee:

@@ -18,7 +18,7 @@ int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 # For helpers of bodies: no reordering, no contraction; bodies call them and nobody else, so they need no way in from Python or C, which
-# takes as long to compile as they do.
+# would take a sixth of the time to compile.
 _LINKED = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inline = njit(forceinline=True, **_LINKED)  # always, by LLVM
 outlined = njit(**_LINKED)  # long, or called from several places

@@ -13,7 +13,7 @@ from dataclasses import replace
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import DeviceKind
-from baracuda_kernels.core.kernel import Kernel, exact_order
+from baracuda_kernels.core.kernel import Kernel, cublas_order
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -27,11 +27,6 @@ from baracuda_kernels.ops.covariance.room import backward_bytes, forward_bytes
 __all__ = ["CovArgs", "CovBackwardArgs", "CovBackwardPlan", "CovPlan"]
 
 
-def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
-    """cuBLAS chooses its kernel, and with it the order of sums, by the whole problem."""
-    return replace(exact_order(descriptor), batch_invariant=False)
-
-
 def mkl_order(descriptor: Descriptor) -> PrecisionGuarantee:
     """MKL does too, and by the number of threads."""
     return replace(cublas_order(descriptor), bit_stable_on_same_hardware=False)
@@ -43,16 +38,20 @@ def never_backwards(name: str, layout: Layout) -> Iterator[Reason]:
         yield Reason(ReasonCode.LAYOUT, name, f"stride {layout.stride}", "strides of at least 0")
 
 
+FWEIGHTS = read(
+    "weights_shape",
+    "how often each observation was made",
+    element="fweights_element",
+    present="has_fweights",
+    layout=never_backwards,
+)
+AWEIGHTS = read("weights_shape", "what each observation weighs", present="has_aweights", layout=never_backwards)
+
+
 class CovArgs(Args):
     input: TensorRef = read("shape", "the variables, a row each", layout=never_backwards)
-    fweights: TensorRef = read(
-        "weights_shape",
-        "how often each observation was made",
-        element="fweights_element",
-        present="has_fweights",
-        layout=never_backwards,
-    )
-    aweights: TensorRef = read("weights_shape", "what each observation weighs", present="has_aweights", layout=never_backwards)
+    fweights: TensorRef = FWEIGHTS
+    aweights: TensorRef = AWEIGHTS
     result: TensorMut = write("result_shape", "how each two variables vary together", layout=never_backwards)
 
 
@@ -71,14 +70,8 @@ class CovPlan(Plan[CovDescriptor, CovArgs]):
 class CovBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result", layout=never_backwards)
     input: TensorRef = read("shape", "the variables, a row each", layout=never_backwards)
-    fweights: TensorRef = read(
-        "weights_shape",
-        "how often each observation was made",
-        element="fweights_element",
-        present="has_fweights",
-        layout=never_backwards,
-    )
-    aweights: TensorRef = read("weights_shape", "what each observation weighs", present="has_aweights", layout=never_backwards)
+    fweights: TensorRef = FWEIGHTS
+    aweights: TensorRef = AWEIGHTS
     d_input: TensorMut = write("shape", "the gradient of the variables", may_be=("input",), layout=never_backwards)
 
 

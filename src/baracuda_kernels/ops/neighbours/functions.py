@@ -90,7 +90,8 @@ def cumulative_trapezoid_backward(
 
 
 def _slope(kind: Any, input: View, step: Any, dim: int, edge_order: int) -> Any:
-    step = None if step is None else scalar_for(input.element, input.function, "spacing", step)
+    if step is not None and input.element.is_float:  # of others no kernel takes any
+        step = scalar_for(input.element, input.function, "spacing", step)
     return kind(input.shape, input.axis(dim, "dim"), input.element, step, edge_order)
 
 

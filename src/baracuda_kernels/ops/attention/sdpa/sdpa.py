@@ -10,13 +10,12 @@ dq = dscores k · scale         ; dk = dscoresᵀ q · scale
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from baracuda_kernels.core.args import Args, contiguous, read, scratch, unit_last_axis, write
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.kernel import Kernel, exact_order, matrix_units
+from baracuda_kernels.core.kernel import Kernel, cublas_order, exact_order, matrix_units
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
@@ -40,11 +39,6 @@ HALVES, WIDER = (ElementKind.F16, ElementKind.BF16), (ElementKind.F32, ElementKi
 
 def tf32_units(descriptor: Descriptor) -> PrecisionGuarantee:
     return PrecisionGuarantee(MathPrecision.TF32, ElementKind.F32, True, True, batch_invariant=False)
-
-
-def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
-    """cuBLAS chooses its kernel, and with it the order of sums, by the whole problem."""
-    return replace(exact_order(descriptor), batch_invariant=False)
 
 
 def many_features(descriptor: Descriptor) -> Iterator[Reason]:
