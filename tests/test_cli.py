@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +204,21 @@ def test_accuracy(capsys: Capture, tmp_path: Path) -> None:
     assert status == 0 and "exp" in output and "1 of 1 within" in output
     (found,) = json.loads((tmp_path / "run.json").read_text())["ops"]
     assert found["op"] == "exp" and found["count"] == 1000 and 0 < found["ulp"] <= 4
+
+
+def test_accuracy_that_is_interrupted(capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    measure = accuracy.measure
+
+    def once(question: Any) -> Any:
+        if question.op != "exp":
+            signal.raise_signal(signal.SIGTERM)
+        return measure(question)
+
+    monkeypatch.setattr(accuracy, "measure", once)
+    run = tmp_path / "run.json"
+    status, _, complaint = ask(capsys, "accuracy", "exp", "log", "--element", "bf16", "--json", str(run))
+    assert (status, complaint) == (130, "Stopped; measured were 1 of 2.\n")
+    assert [each["op"] for each in json.loads(run.read_text())["ops"]] == ["exp"]
 
 
 def test_accuracy_that_is_not_kept_and_questions_that_are_wrong(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

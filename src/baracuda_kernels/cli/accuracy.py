@@ -14,6 +14,7 @@ from typing import Any
 from rich.progress import track
 
 from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.nearest import no_such
@@ -54,7 +55,13 @@ def run(options: argparse.Namespace) -> int:
     elements = ELEMENTS if options.element is None else (options.element,)
     questions = [accuracy.Question(op, element, device, options.count) for op in options.ops or known for element in elements]
     every = answers(accuracy.measure, questions, options.jobs)
-    found = list(track(every, "measuring", total=len(questions), console=complaints, transient=True))
+    found: list[accuracy.Measured] = []
+    try:
+        with terminated_is_interrupted():
+            for each in track(every, "measuring", total=len(questions), console=complaints, transient=True):
+                found.append(each)  # one by one: what was found before an interruption is kept
+    except KeyboardInterrupt:
+        complaints.print(f"Stopped; measured were {len(found)} of {len(questions)}.", markup=False)
     out, shown = console(), table()
     for heading in ("op", "element", "operands", "worst ulp", "at", "misplaced"):
         shown.add_column(heading, justify="left" if heading in ("op", "element") else "right")
@@ -68,4 +75,4 @@ def run(options: argparse.Namespace) -> int:
     out.print(f"{held} of {len(found)} within their bounds: 4 ulp in f32, 1 of the nearest in halves.")
     if options.json:
         options.json.write_text(accuracy.as_json(found, device), encoding="utf-8")
-    return int(held < len(found))
+    return INTERRUPTED if len(found) < len(questions) else int(held < len(found))
