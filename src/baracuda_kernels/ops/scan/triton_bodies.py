@@ -38,6 +38,7 @@ class Functions(NamedTuple):
     settled: Any  # of a state; None where it stays as it is
     lifted: Any  # of a state and a power, None where there is none
     scan: Any  # of a tile of states, along its first axis
+    scan_back: Any  # the same from its last row on
 
     def constants(self) -> dict[str, Any]:
         return {name.upper(): each for name, each in self._asdict().items()}
@@ -58,6 +59,7 @@ def functions(formulas: Formulas) -> Functions:
         settle,
         lift,
         scanning(join),
+        scanning(join, is_back=True),
     )
 
 
@@ -84,10 +86,11 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 def scan_tiles(
     inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
+    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
     LINES: tl.constexpr, STEPS: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side."""
+    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. Also back from the
+    last element a tile's are taken as they lie in memory, so that they are read in vectors, and scanned from the last on."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     segment = program % segments
     block = program // segments
@@ -115,9 +118,9 @@ def scan_tiles(
     if PART == TOTALS and COMMUTES:
         carry = filled(START(), (STEPS, LINES))  # every row has a total of its own
     for first in tl.range(begin, tl.minimum(begin + length, extent), STEPS, num_stages=STAGES):
-        walked = first + tl.arange(0, STEPS)[:, None]
-        inside = (walked < extent) & is_there
-        place = extent - 1 - walked if REVERSE else walked
+        begun = (extent - 1) // STEPS * STEPS - first if REVERSE else first
+        place = begun + tl.arange(0, STEPS)[:, None]
+        inside = (place < extent) & is_there
         values = ()
         for i in tl.static_range(len(inputs)):
             values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
@@ -125,11 +128,13 @@ def scan_tiles(
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
         else:
+            ALL: tl.constexpr = SCAN_BACK if REVERSE else SCAN
             if LIFTED is None:
-                states = JOINED(carry, SCAN(states))
+                states = JOINED(carry, ALL(states))
             else:
-                states = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, (STEPS, LINES))
-            carry = row_of(states, STEPS - 1, STEPS)  # of a last tile it may be anything: none comes after it
+                states = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, REVERSE, (STEPS, LINES))
+            # Of a last tile it may be anything: none comes after it.
+            carry = row_of(states, 0 if REVERSE else STEPS - 1, STEPS)
             if SETTLED is not None:
                 carry = SETTLED(carry)
         if PART != TOTALS:
@@ -147,14 +152,17 @@ def scan_tiles(
 
 
 @triton.jit
-def scan_powers(carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, SHAPE: tl.constexpr):
+def scan_powers(
+    carry, states, is_there,
+    JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, REVERSE: tl.constexpr, SHAPE: tl.constexpr,
+):  # fmt: skip
     """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
     each that is joined."""
     top = tl.maximum(tl.max(states[0], 0, keep_dims=True), carry[0])
-    first = tl.maximum(row_of(states, 0, SHAPE[0])[0], carry[0])
+    first = tl.maximum(row_of(states, SHAPE[0] - 1 if REVERSE else 0, SHAPE[0])[0], carry[0])
     is_near = (top - first <= NEAR) | (is_there == 0)  # never so of infinities and NaN
     if tl.min(is_near.to(tl.int32)) > 0:
-        sums = tl.cumsum(LIFTED(states, (top,))[0], 0) + LIFTED(carry, (top,))[0]
+        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=REVERSE) + LIFTED(carry, (top,))[0]
         m, s = tl.broadcast_to(top, SHAPE), sums
     else:
         m, s = JOINED(carry, SCAN(states))

@@ -62,8 +62,8 @@ class Walk(NamedTuple):
         return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps, "WIDE": wide}
 
     def _vectors(self, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
-        """Along which of the two vectors are read, if any: whose steps and extents matter for that. Back along rows there are none."""
-        return (element, None) if self.by_columns else (None, None if self.is_back else element)
+        """Along which of the two vectors are read: whose steps and extents matter for that."""
+        return (element, None) if self.by_columns else (None, element)
 
 
 def _steps(dim: Dim, element: ElementKind | None) -> tuple[Step, ...]:
