@@ -21,7 +21,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.formula import operations
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, make, parameter_of
-from baracuda_kernels.formula.operations import BITS, FLOATS_ONLY, INTEGERS_ONLY, bitcast, convert, fma, reciprocal, where
+from baracuda_kernels.formula.operations import BITS, FLOATS_ONLY, INTEGERS_ONLY, bitcast, convert, exp2_roughly, fma, reciprocal, where
 from baracuda_kernels.formula.triton_tiles import Tile, block_for, elements_per_thread, live_words, tile_for
 
 from conftest import DEVICE, STREAM
@@ -137,7 +137,7 @@ WANTED: dict[str, Callable[..., Any]] = {
     "popcount": by_python(lambda x, bits: (x % (1 << bits)).bit_count()),
     "clz": by_python(lambda x, bits: bits - (x % (1 << bits)).bit_length()),
 }  # fmt: skip
-SPECIAL = {"fma", "reciprocal", "where", "convert", "bitcast"}  # have tests of their own
+SPECIAL = {"fma", "reciprocal", "exp2_roughly", "where", "convert", "bitcast"}  # have tests of their own
 
 
 def same(got: Any, wanted: Any) -> bool:
@@ -194,6 +194,14 @@ def test_reciprocal_is_near(element: E, rng: numpy.random.Generator) -> None:
     got = numpy.zeros_like(x)
     run(Program((element,), (element,), (reciprocal(input_of(0, element)),)), [x, got])
     assert (numpy.abs(got - 1 / x.astype(numpy.float64)) <= 2 * numpy.spacing(numpy.abs(1 / x))).all()
+
+
+def test_exp2_is_near(rng: numpy.random.Generator) -> None:
+    x = numpy.concatenate([rng.uniform(-126, 127, 9999), [-127, -1e30, -numpy.inf, 128, 1e30, numpy.inf, numpy.nan]]).astype("float32")
+    got = numpy.zeros_like(x)
+    run(Program((E.F32,), (E.F32,), (exp2_roughly(input_of(0, E.F32)),)), [x, got])
+    numpy.testing.assert_allclose(got[:-7], numpy.exp2(x[:-7].astype("float64")), rtol=2.0**-17)
+    assert (got[-6:-4] == 0).all() and (got[-4:-1] == numpy.inf).all() and numpy.isnan(got[-1])
 
 
 @pytest.mark.parametrize("target", REGISTERS, ids=str)
@@ -481,7 +489,7 @@ def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"div.rn.f32", "sqrt.rn.f32", "fma.rn.f32", "cvt.rni.f32.f32", "cvt.rmi.f32.f32", "mul.rn.f32"} <= kinds[E.F32]
     assert {"div.rn.f64", "sqrt.rn.f64", "fma.rn.f64", "cvt.rni.f64.f64", "cvt.rmi.f64.f64", "mul.rn.f64"} <= kinds[E.F64]
     near = {kind for kind in kinds[E.F32] | kinds[E.F64] if ".ftz" in kind or ".approx" in kind or ".full" in kind}
-    assert near == {"rcp.approx.ftz.f32"}  # every other result is rounded as it says
+    assert near == {"rcp.approx.ftz.f32", "ex2.approx.ftz.f32"}  # every other result is rounded as it says
 
 
 def test_an_expression_of_no_operation_is_refused() -> None:

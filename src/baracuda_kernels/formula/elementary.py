@@ -7,10 +7,23 @@ function has one arrangement; the element chooses the coefficients.
 from __future__ import annotations
 
 from math import inf, nan
+from operator import mul
 
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, bitcast, eq, fma, is_nan, mul_high, reciprocal, sqrt, trunc, where
+from baracuda_kernels.formula.operations import (
+    absolute,
+    bitcast,
+    eq,
+    exp2_roughly,
+    fma,
+    is_nan,
+    mul_high,
+    reciprocal,
+    sqrt,
+    trunc,
+    where,
+)
 from baracuda_kernels.formula.pieces import (
     LN2,
     bits_of,
@@ -90,18 +103,20 @@ def exp(x: Expr) -> Expr:
     return _scaled(exp_series(r), k, n)
 
 
-def exp_roughly(x: Expr) -> tuple[Expr, Expr]:
-    """2^-k exp(x), and the bits of k."""
-    _, n, r = exp_reduced(x, 1)
-    return polynomial(r, (1.0, 1.0, *_EXP_ROUGH)), n
+def exp2_by_operations(x: Expr) -> Expr:
+    """What `exp2_roughly` comes to on a machine without such an instruction."""
+    bounded = _between(x, -127.0, 128.0)
+    k, n = nearest(bounded, 1.0)
+    powers = (LN2[0] ** power for power in range(5))
+    p = polynomial(bounded - k, tuple(map(mul, powers, (1.0, 1.0, *_EXP_ROUGH))))
+    return p * power_of_two(n, x)
 
 
 @exp.roughly
 def _exp_roughly(x: Expr) -> Expr:
-    """In two factors of like size, so that neither overflows or is subnormal."""
-    p, n = exp_roughly(_between(x, -104.0, 89.0))
-    half = n >> 1
-    return p * power_of_two(half, x) * power_of_two(n - half, x)
+    """In two factors, so that neither overflows or is subnormal."""
+    root = exp2_roughly(x * (LOG2_E[0] / 2))
+    return root * root
 
 
 @function(lambda d, y, x: d * y)
@@ -112,10 +127,7 @@ def exp_nonpositive(x: Expr) -> Expr:
     return exp_series(r) * power_of_two(n + 64, x) * 2.0**-64
 
 
-@exp_nonpositive.roughly
-def _exp_nonpositive_roughly(x: Expr) -> Expr:
-    p, n = exp_roughly(where(x < -104.0, -104.0, x))
-    return p * power_of_two(n + 64, x) * 2.0**-64
+exp_nonpositive.roughly(_exp_roughly)
 
 
 @function(lambda d, y, x: d * (y * LN2[0]))

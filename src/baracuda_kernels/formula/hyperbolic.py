@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from math import factorial
 
-from baracuda_kernels.formula.elementary import exp_nonpositive, exp_reduced, exp_roughly, exp_series, hypot, log1p
+from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, hypot, log1p
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, fma, reciprocal, sqrt, where
+from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, reciprocal, sqrt, where
 from baracuda_kernels.formula.pieces import LN2, by_element, choose, polynomial, power_of_two, ratio, sign_bit, with_sign
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
@@ -75,8 +75,7 @@ def _tanh_roughly(x: Expr) -> Expr:
     a = absolute(x)
     z = a * a
     near = fma(z * a, polynomial(z, _TANH_ROUGH), a)
-    p, n = exp_roughly(where(a > 30.0, 30.0, a) * -2.0)
-    e = p * power_of_two(n + 1, x)
+    e = exp2_roughly(fma(a, -2 * LOG2_E[0], 1.0))
     return with_sign(where(a < 0.55, near, fma(-e, reciprocal(fma(e, 0.5, 1.0)), 1.0)), sign_bit(x))
 
 

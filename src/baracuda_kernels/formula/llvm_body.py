@@ -16,7 +16,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.llvm_launch import BROADCAST, CONTIGUOUS, COUNTED, DOWN
 from baracuda_kernels.formula.llvm_loops import I32, PTR, Loops, number
-from baracuda_kernels.formula.llvm_operations import Emitter, computed, stored_type
+from baracuda_kernels.formula.llvm_operations import Emitter, computed, operations_of, stored_type
 from baracuda_kernels.lang.native import ENTRY
 
 __all__ = ["Word", "body", "lanes_of"]
@@ -34,7 +34,7 @@ class Word:
 def lanes_of(program: Program) -> int:
     """How many numbers are computed at a time: two cache lines of the smallest element, if the formula leaves room for so many."""
     smallest = min(element.size for element in (*program.inputs, *program.outputs))
-    operations = len(in_order(program.results))
+    operations = operations_of(program)
     return max(16, 2 * LINE // smallest) if operations <= SMALL else 32 if smallest <= 2 and operations <= LARGE else 16
 
 

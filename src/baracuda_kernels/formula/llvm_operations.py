@@ -6,10 +6,11 @@ from typing import Any
 from llvmlite import ir
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
-from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.elementary import exp2_by_operations
+from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.lang import halves
 
-__all__ = ["OPERATIONS", "Emitter", "stored_type"]
+__all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
 
 _REGISTERS = {
     ElementKind.F32: ir.FloatType(), ElementKind.F64: ir.DoubleType(), ElementKind.BOOL: ir.IntType(1), ElementKind.I8: ir.IntType(8),
@@ -169,6 +170,18 @@ def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Valu
     return e.builder.select(fits, whole, beyond)
 
 
+_EXP2 = exp2_by_operations(input_of(0, ElementKind.F32))
+
+
+def _exp2_roughly(e: Emitter, here: Expr, x: ir.Value) -> ir.Value:
+    return computed(e, in_order((_EXP2,)), [x], [])[_EXP2]
+
+
+def operations_of(program: Program) -> int:
+    """How many there are, those of which no instruction is made counted by what they come to."""
+    return sum(len(in_order((_EXP2,))) if here.operation == "exp2_roughly" else 1 for here in in_order(program.results))
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": _arithmetic("add"),
     "sub": _arithmetic("sub"),
@@ -177,6 +190,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "absolute": _absolute,
     "div": lambda e, here, a, b: e.builder.fdiv(a, b),
     "reciprocal": lambda e, here, x: e.builder.fdiv(e.constant(1.0, here.element), x),
+    "exp2_roughly": _exp2_roughly,
     "fma": _same_kind("fma"),
     "sqrt": _same_kind("sqrt"),
     "floor": _same_kind("floor"),

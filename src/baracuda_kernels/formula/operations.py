@@ -12,7 +12,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
 __all__ = [
-    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "eq", "floor", "fma", "greater", "is_nan", "less",
+    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
     "mul_high", "ne", "popcount", "quotient", "reciprocal", "remainder", "rint", "shr_logical", "sqrt", "trunc", "where",
 ]  # fmt: skip
 
@@ -30,7 +30,7 @@ def _truth(*elements: ElementKind) -> ElementKind:
 # How many operands, all of one element, and what they give. `where`, `convert` and `bitcast` are special.
 OPERATIONS: dict[str, tuple[int, Rule]] = {
     "add": (2, _same), "sub": (2, _same), "mul": (2, _same), "neg": (1, _same), "absolute": (1, _same),
-    "div": (2, _same), "reciprocal": (1, _same), "fma": (3, _same), "sqrt": (1, _same),
+    "div": (2, _same), "reciprocal": (1, _same), "exp2_roughly": (1, _same), "fma": (3, _same), "sqrt": (1, _same),
     "floor": (1, _same), "ceil": (1, _same), "trunc": (1, _same), "rint": (1, _same),
     "lt": (2, _truth), "le": (2, _truth), "eq": (2, _truth), "ne": (2, _truth),
     "bit_and": (2, _same), "bit_or": (2, _same), "bit_xor": (2, _same), "bit_not": (1, _same),
@@ -38,6 +38,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
+F32_ONLY = ("exp2_roughly",)
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
 BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of truths
@@ -61,6 +62,8 @@ def applied(operation: str, *args: Expr | Number) -> Expr:
 def _allowed(operation: str, element: ElementKind) -> bool:
     if element is ElementKind.BOOL:
         return operation in BITS or operation in ("eq", "ne")
+    if operation in F32_ONLY:
+        return element is ElementKind.F32
     return operation not in ((*INTEGERS_ONLY, *BITS) if element.is_float else FLOATS_ONLY)
 
 
@@ -103,6 +106,11 @@ def fma(a: Expr | Number, b: Expr | Number, c: Expr | Number) -> Expr:
 def reciprocal(x: Expr) -> Expr:
     """1 / x to within two units in the last place, for x whose size is from 2^-120 to 2^120: a division costs several times as much."""
     return applied("reciprocal", x)
+
+
+def exp2_roughly(x: Expr) -> Expr:
+    """2^x of an f32, off by 2^-17 of itself at most, where x is from -126 to 127; 0 from -127 down, infinite from 128 on."""
+    return applied("exp2_roughly", x)
 
 
 def sqrt(x: Expr) -> Expr:

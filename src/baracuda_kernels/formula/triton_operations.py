@@ -162,6 +162,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "absolute": "tl.abs({0})",
     "div": _machine("div.rn.KIND", 2, "{0} / {1}"),
     "reciprocal": _reciprocal,
+    "exp2_roughly": _machine("ex2.approx.ftz.f32", 1, "tl.exp2({0})"),
     "fma": "interpreted_fma({0}, {1}, {2})" if is_interpreted() else "tl.fma({0}, {1}, {2})",
     "sqrt": _machine("sqrt.rn.KIND", 1, "tl.sqrt({0})"),
     "floor": _machine("cvt.rmi.KIND.KIND", 1, "tl.floor({0})"),

@@ -13,6 +13,9 @@ __all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "spli
 
 TILE, PAIR_TILE = 2048, 1024  # elements of four warps, whose states are one number each, or two
 WARPS = 4
+LANES, WORD = 32, 4  # threads of a warp, bytes of a register
+STRIPS, STRIP_WORDS = 8, 64  # of columns: one for each warp, and what a thread has of states
+SHORT = 64  # steps of columns that are not worth it
 BESIDE = 32  # lines side by side that make whole lines of memory
 PROGRAMS = 1024  # so many keep any device busy
 FEWEST = 8  # segments that are worth reading everything twice
@@ -23,9 +26,15 @@ TOTALS_AT_ONCE = 256
 
 class ScanTile(NamedTuple):
     lines: int
-    steps: int
+    steps: int  # of a strip
     warps: int
     totals: int  # of segments that are joined at once
+    strips: int = 1  # one after the other along a line
+    vector: int = 0  # lines that a thread reads at once, if it has whole strips of them
+
+    @property
+    def height(self) -> int:
+        return self.steps * self.strips
 
 
 class Split(NamedTuple):
@@ -37,6 +46,22 @@ class Split(NamedTuple):
 
 def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of so many lines beside each other."""
+    vector = max(1, WORD // formulas.inputs[0].size)
+    if by_columns and lines >= LANES * vector and extent >= SHORT:
+        return _strips(formulas, extent, vector)
+    return _tile(formulas, lines, extent, by_columns)
+
+
+def _strips(formulas: Formulas, extent: int, vector: int) -> ScanTile:
+    """Of columns that each fill a lane of a warp, or share it with neighbours if they are of less than a word."""
+    words = vector * sum(element.size for element in formulas.states) // WORD
+    steps = power_of_two(STRIP_WORDS // words + 1) // 2
+    strips = min(STRIPS, max(1, power_of_two(extent) // steps))
+    beside = LANES * vector
+    return ScanTile(beside, steps, strips, max(1, TOTALS_AT_ONCE // beside), strips, vector)
+
+
+def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     size = TILE if len(formulas.states) == 1 else PAIR_TILE
     per_warp = size // WARPS
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
@@ -64,7 +89,7 @@ def split_bytes(problem: ScanDescriptor) -> int:
 
 def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of a product, whose programs take one tile each."""
-    return tile_for(SUFFIX, lines, extent, by_columns)
+    return _tile(SUFFIX, lines, extent, by_columns)
 
 
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:

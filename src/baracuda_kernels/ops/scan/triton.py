@@ -71,7 +71,7 @@ def _scan_calls(
     programs = walk.programs(tile) * split.segments
 
     def call(part: Any, writes: tuple[Operand, ...]) -> Call:
-        ahead = walk.by_columns and split.length >= LONG * tile.steps
+        ahead = walk.by_columns and split.length >= LONG * tile.height and not tile.vector
         one_by_one = staged(part, writes, 1)
         return replace(staged(part, writes, 2), otherwise=one_by_one) if ahead else one_by_one
 
@@ -83,7 +83,7 @@ def _scan_calls(
             (
                 *given,
                 *walk.counts(tile, element),
-                Count(-(-split.length // tile.steps)),
+                Count(-(-split.length // tile.height)),
                 Count(split.segments),
                 *walk.steps(element),
             ),
@@ -92,6 +92,8 @@ def _scan_calls(
             | {
                 "COMMUTES": formulas.commutes,
                 "PART": part.value,
+                "STRIPS": tile.strips,
+                "VECTOR": tile.vector,
                 "TOTALS_AT_ONCE": tile.totals,
                 "STAGES": stages,
             },

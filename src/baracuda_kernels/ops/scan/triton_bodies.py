@@ -86,69 +86,96 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 def scan_tiles(
     inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr,
-    LINES: tl.constexpr, STEPS: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
+    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr,
+    ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
+    TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. Also back from the
-    last element a tile's are taken as they lie in memory, so that they are read in vectors, and scanned from the last on."""
+    last element a tile's are taken as they lie in memory, so that they are read in vectors, and scanned from the last on.
+
+    A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each. Down columns each warp has one, and each thread a
+    piece of its own, so that nothing but what these come to changes threads.
+    """
+    ALL: tl.constexpr = SCAN_BACK if REVERSE else SCAN
+    TILE: tl.constexpr = STEPS * STRIPS
+    SHAPE: tl.constexpr = (STEPS, STRIPS, LINES)
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     segment = program % segments
     block = program // segments
-    line = block % blocks * LINES + tl.arange(0, LINES)[None, :]
+    line = block % blocks * LINES + tl.arange(0, LINES)
+    if VECTOR > 0:
+        line = tl.max_contiguous(tl.multiple_of(line, VECTOR), VECTOR)
+    line = line[None, None, :]
     outer = block // blocks
     is_there = line < lines
     sources = ()
     for i in tl.static_range(len(inputs)):
         sources += (inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i]),)  # type: ignore[assignment]
     slot = (outer.to(tl.int64) * lines + line) * segments
-    carry = filled(START(), (1, LINES))
+    carry = filled(START(), (1, 1, LINES))
     if PART == SEGMENTS:
         for first in range(0, segment, TOTALS_AT_ONCE):
-            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None]
+            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None, None]
             is_before = (before < segment) & is_there
             states = ()
             for i in tl.static_range(len(totals)):
                 states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
-            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, LINES)))
+            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, 1, LINES)))
             carry = row_of(JOINED(carry, states), tl.minimum(segment - first, TOTALS_AT_ONCE) - 1, TOTALS_AT_ONCE)
             if SETTLED is not None:
                 carry = SETTLED(carry)
-    length = tiles * STEPS
+    length = tiles * TILE
     begin = segment * length  # that it is whole tiles lets the compiler read vectors
     if PART == TOTALS and COMMUTES:
-        carry = filled(START(), (STEPS, LINES))  # every row has a total of its own
-    for first in tl.range(begin, tl.minimum(begin + length, extent), STEPS, num_stages=STAGES):
-        begun = (extent - 1) // STEPS * STEPS - first if REVERSE else first
-        place = begun + tl.arange(0, STEPS)[:, None]
+        carry = filled(START(), SHAPE)  # every row has a total of its own
+    for first in tl.range(begin, tl.minimum(begin + length, extent), TILE, num_stages=STAGES):
+        begun = (extent - 1) // TILE * TILE - first if REVERSE else first
+        place = begun + tl.arange(0, STRIPS)[None, :, None] * STEPS + tl.arange(0, STEPS)[:, None, None]
         inside = (place < extent) & is_there
         values = ()
         for i in tl.static_range(len(inputs)):
             values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
-        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, LINES))
+        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), SHAPE)
+        # Of a last tile the carry may be anything: none comes after it.
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
+        elif LIFTED is not None:
+            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, REVERSE, SHAPE)
         else:
-            ALL: tl.constexpr = SCAN_BACK if REVERSE else SCAN
-            if LIFTED is None:
-                states = JOINED(carry, ALL(states))
-            else:
-                states = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, REVERSE, (STEPS, LINES))
-            # Of a last tile it may be anything: none comes after it.
-            carry = row_of(states, 0 if REVERSE else STEPS - 1, STEPS)
-            if SETTLED is not None:
-                carry = SETTLED(carry)
+            states = ALL(states)
+            before, carry = joined_strips(carry, states, JOINED, REVERSE, SHAPE)
+            states = JOINED(before, states)
+        if SETTLED is not None:
+            carry = SETTLED(carry)
         if PART != TOTALS:
             results = VALUE(states, values, (place.to(tl.int64),))
             for i in tl.static_range(len(outputs)):
                 target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
                 target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
                 target += along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
-                tl.store(target, tl.broadcast_to(results[i], (STEPS, LINES)).to(outputs[i].dtype.element_ty), mask=inside)
+                tl.store(target, tl.broadcast_to(results[i], SHAPE).to(outputs[i].dtype.element_ty), mask=inside)
     if PART == TOTALS:
         if COMMUTES:
-            carry = row_of(SCAN(carry), STEPS - 1, STEPS)
+            before, carry = joined_strips(filled(START(), (1, 1, LINES)), ALL(carry), JOINED, REVERSE, SHAPE)
         for i in tl.static_range(len(totals)):
             tl.store(totals[i] + slot + segment, carry[i], mask=is_there)
+
+
+@triton.jit
+def joined_strips(carry, states, JOINED: tl.constexpr, REVERSE: tl.constexpr, SHAPE: tl.constexpr):
+    """Of strips that are scanned each by itself, what comes before each of them, from the carry on, and the carry after the last."""
+    STRIPS: tl.constexpr = SHAPE[1]
+    ends = row_of(states, 0 if REVERSE else SHAPE[0] - 1, SHAPE[0])
+    before = carry
+    if STRIPS == 1:
+        carry = JOINED(carry, ends)
+    else:
+        strip = tl.arange(0, STRIPS)[None, :, None]
+        ends = only(ends, strip == tl.arange(0, STRIPS)[:, None, None], 1)  # one after the other: all warps learn them at once
+        for i in tl.static_range(STRIPS):
+            before = chosen(strip == (STRIPS - 1 - i if REVERSE else i), carry, before, (1, STRIPS, SHAPE[2]))
+            carry = JOINED(carry, row_of(ends, STRIPS - 1 - i if REVERSE else i, STRIPS))
+    return before, carry
 
 
 @triton.jit
@@ -158,15 +185,26 @@ def scan_powers(
 ):  # fmt: skip
     """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
     each that is joined."""
-    top = tl.maximum(tl.max(states[0], 0, keep_dims=True), carry[0])
-    first = tl.maximum(row_of(states, SHAPE[0] - 1 if REVERSE else 0, SHAPE[0])[0], carry[0])
-    is_near = (top - first <= NEAR) | (is_there == 0)  # never so of infinities and NaN
+    top = tl.maximum(tl.max(tl.max(states[0], 0, keep_dims=True), 1, keep_dims=True), carry[0])
+    starts = row_of(states, SHAPE[0] - 1 if REVERSE else 0, SHAPE[0])
+    if SHAPE[1] > 1:
+        starts = only(starts, tl.arange(0, SHAPE[1])[None, :, None] == (SHAPE[1] - 1 if REVERSE else 0), 1)
+    is_near = (top - tl.maximum(starts[0], carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
     if tl.min(is_near.to(tl.int32)) > 0:
-        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=REVERSE) + LIFTED(carry, (top,))[0]
-        m, s = tl.broadcast_to(top, SHAPE), sums
+        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=REVERSE)
+        before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, REVERSE, SHAPE)
+        m, s, carry_m, carry_s = tl.broadcast_to(top, SHAPE), sums + before_sums[0], top, sum_after[0]
     else:
-        m, s = JOINED(carry, SCAN(states))
-    return m, s
+        scanned = SCAN(states)
+        before, after = joined_strips(carry, scanned, JOINED, REVERSE, SHAPE)
+        m, s = JOINED(before, scanned)
+        carry_m, carry_s = after
+    return (m, s), (carry_m, carry_s)
+
+
+@triton.jit
+def added(earlier, later):
+    return (earlier[0] + later[0],)
 
 
 @triton.jit
@@ -189,15 +227,20 @@ def chosen(condition, states, others, SHAPE: tl.constexpr):
 @triton.jit
 def row_of(states, row, STEPS: tl.constexpr):
     """One row of a tile of states."""
-    is_it = tl.arange(0, STEPS)[:, None] == row
+    return only(states, tl.arange(0, STEPS)[:, None, None] == row, 0)
+
+
+@triton.jit
+def only(states, is_it, AXIS: tl.constexpr):
+    """Of the states along an axis, the one for which the condition holds."""
     found = ()
     for i in tl.static_range(len(states)):
-        found += (only_row(states[i], is_it),)  # type: ignore[assignment]
+        found += (only_row(states[i], is_it, AXIS),)  # type: ignore[assignment]
     return found
 
 
 @triton.jit
-def only_row(state, is_it):
+def only_row(state, is_it, AXIS: tl.constexpr = 0):
     """Bit by bit: in a sum of integers, all others are zero."""
     if state.dtype == tl.float64:
         bits = state.to(tl.int64, bitcast=True)
@@ -206,5 +249,5 @@ def only_row(state, is_it):
     else:
         bits = state
     wide = bits.to(tl.int64) if INTERPRETED else bits  # sums of 32 bits have 64 there
-    row = tl.sum(tl.where(is_it, wide, 0), 0, keep_dims=True).to(bits.dtype)
+    row = tl.sum(tl.where(is_it, wide, 0), AXIS, keep_dims=True).to(bits.dtype)
     return row.to(state.dtype, bitcast=state.dtype.is_floating())
