@@ -94,7 +94,9 @@ def test_every_operation_of_every_element(name: str, element: E, count: int) -> 
 
 
 def test_exp2_is_near(rng: numpy.random.Generator) -> None:
-    x = numpy.concatenate([rng.uniform(-126, 127, 9999), [-127, -1e30, -numpy.inf, 128, 1e30, numpy.inf, numpy.nan]]).astype("float32")
+    x = numpy.concatenate([rng.uniform(-126, 127, 9999), [-127, -1e30, -numpy.inf, 128, 1e30, numpy.inf, numpy.nan]]).astype(
+        "float32"
+    )
     (got,) = run(Program((E.F32,), (E.F32,), (exp2_roughly(input_of(0, E.F32)),)), x)
     numpy.testing.assert_allclose(got[:-7], numpy.exp2(x[:-7].astype("float64")), rtol=2.0**-17)
     assert (got[-7:-4] == 0).all() and (got[-4:-1] == numpy.inf).all() and numpy.isnan(got[-1])

@@ -21,7 +21,17 @@ import baracuda_kernels as bk
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.formula import operations
 from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, make, parameter_of
-from baracuda_kernels.formula.operations import BITS, FLOATS_ONLY, INTEGERS_ONLY, bitcast, convert, exp2_roughly, fma, reciprocal, where
+from baracuda_kernels.formula.operations import (
+    BITS,
+    FLOATS_ONLY,
+    INTEGERS_ONLY,
+    bitcast,
+    convert,
+    exp2_roughly,
+    fma,
+    reciprocal,
+    where,
+)
 from baracuda_kernels.formula.triton_tiles import Tile, block_for, elements_per_thread, live_words, tile_for
 
 from conftest import DEVICE, STREAM
@@ -197,7 +207,9 @@ def test_reciprocal_is_near(element: E, rng: numpy.random.Generator) -> None:
 
 
 def test_exp2_is_near(rng: numpy.random.Generator) -> None:
-    x = numpy.concatenate([rng.uniform(-126, 127, 9999), [-127, -1e30, -numpy.inf, 128, 1e30, numpy.inf, numpy.nan]]).astype("float32")
+    x = numpy.concatenate([rng.uniform(-126, 127, 9999), [-127, -1e30, -numpy.inf, 128, 1e30, numpy.inf, numpy.nan]]).astype(
+        "float32"
+    )
     got = numpy.zeros_like(x)
     run(Program((E.F32,), (E.F32,), (exp2_roughly(input_of(0, E.F32)),)), [x, got])
     numpy.testing.assert_allclose(got[:-7], numpy.exp2(x[:-7].astype("float64")), rtol=2.0**-17)

@@ -208,7 +208,8 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     if DEVICE.kind is bk.DeviceKind.CPU:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    for name, value in (("TILE", 64), ("PAIR_TILE", 32), ("UNIT", 64), ("PROGRAMS", 24), ("FEWEST", 2), ("TOTALS_AT_ONCE", 8)):
+    small = {"TILE": 64, "PAIR_TILE": 32, "UNIT": 64, "PROGRAMS": 24, "FEWEST": 2, "TOTALS_AT_ONCE": 8, "STRIP_WORDS": 8}
+    for name, value in small.items():
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 
 
@@ -220,7 +221,7 @@ def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
     return result.cpu().numpy()
 
 
-SEGMENTED = (((1, 700), 1, False), ((300, 3), 0, True), ((26, 100), 1, True))
+SEGMENTED = (((1, 700), 1, False), ((300, 3), 0, True), ((26, 100), 1, True), ((300, 40), 0, False), ((300, 40), 0, True))
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -16,7 +16,6 @@ from baracuda_kernels.formula.operations import (
     convert,
     eq,
     fma,
-    is_nan,
     mul_high,
     ne,
     reciprocal,
@@ -280,8 +279,7 @@ def _atan2_roughly(y: Expr, x: Expr) -> Expr:
     most, least = where(a > b, a, b), where(a > b, b, a)
     scale = where(most > 2.0**100, 2.0**-30, choose(most < 2.0**-100, 2.0**60, 1.0, x.element))
     t = (least * scale) * reciprocal(where(eq(most, 0), 1.0, most * scale))
-    t = where(eq(most, inf), choose(eq(least, inf), 1.0, 0.0, x.element), t)
-    t = where(is_nan(x) | is_nan(y), x + y, t)
+    t = where(eq(most, inf), where(eq(least, inf), 1.0, least * 0.0), t)  # NaN stays what it is
     z = t * t
     angle = fma(z * t, polynomial(z, _ATAN_ROUGH), t)
     angle = where(a > b, HALF_PI[0] - angle, angle)

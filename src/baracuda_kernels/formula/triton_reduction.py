@@ -52,7 +52,8 @@ def reduce_tiles(
     inputs, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
     START: tl.constexpr, APPEND: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
     TILE: tl.constexpr, APPEND_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
-    IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, WIDE: tl.constexpr,
+    IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE`: results lie side by side; `ALONG`: the elements of one do."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
@@ -67,7 +68,7 @@ def reduce_tiles(
     begin = part.to(tl.int64) * segment
     end = tl.minimum(begin + segment, count)
     rest = end - (end - begin) % REDUCED  # where elements of a tile have to be tested one by one
-    for at in range(begin, rest, REDUCED):
+    for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER):
         state = _appended(
             state, sources, first, at, is_there[:, None], reduced_extents, reduced_steps, numbers,
             APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
@@ -282,7 +283,7 @@ def calls(
         ),
         common | {
             "APPEND": made.append, "APPEND_INPUTS": made.append_inputs,
-            "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced,
+            "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together,
             "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
         },
         tile.warps,

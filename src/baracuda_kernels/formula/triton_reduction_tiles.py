@@ -12,11 +12,13 @@ from baracuda_kernels.gpu.tiles import power_of_two
 
 __all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
 
-TILE_BYTES = 8 << 10  # of contributions, for one operand or two: with more, places of scattered elements do not fit the registers
+TILE = 2048  # contributions of one number, for one operand or two: with more, places of scattered elements do not fit the registers
 PROGRAMS = 1024  # so many keep any device busy
 STEPS = 4  # of a tile, the fewest that are worth a segment
 MOST = 1024  # segments of one sum
 MERGED = 1024  # segments that one program combines
+WARPS = 4
+MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
 
 
@@ -24,16 +26,26 @@ class ReduceTile(NamedTuple):
     kept: int
     reduced: int
     warps: int
+    together: int  # tiles that are read at once
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
-    size = TILE_BYTES // max(4, sum(element.size for element in reduction.state)) // max(1, reduction.operands // 2)
+    is_double = max(element.size for element in reduction.elements) == 8
+    size = TILE // len(reduction.state) // max(1, reduction.operands // 2) // (2 if is_double else 1)
     size = 1 << (size.bit_length() - 1)
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, 4)
+        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, 2)
     kept = min(BESIDE, power_of_two(results))
-    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), 4)
+    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, _together(reduction, size))
+
+
+def _together(reduction: Reduction, size: int) -> int:
+    """Down columns, by what was measured: of halves, two tiles are worth it where contributions are several numbers, of words where they
+    are one. With more registers not all programs are on the device at once, and the last few have it alone."""
+    is_half = max(element.size for element in reduction.elements) < 4
+    words = size // (32 * WARPS) * sum(-(-element.size // 4) for element in reduction.state)
+    return 2 if words <= MOST_WORDS and is_half is (len(reduction.state) > 1) else 1
 
 
 def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:

@@ -129,7 +129,8 @@ class GradientCases(LineCases):
     def showcase(self) -> Iterator[Any]:
         for element in (ElementKind.F32, ElementKind.BF16):
             for axis, step in ((1, 1.0), (0, 1.0), (1, None), (0, None)):
-                yield self.descriptor((4096, 4096), axis, element, step)
+                if step is not None or element is ElementKind.F32:  # bf16 does not tell so many coordinates apart
+                    yield self.descriptor((4096, 4096), axis, element, step)
 
     def inputs(self, descriptor: Any, rng: Any) -> dict[str, Any]:
         """Coordinates on both sides of 0, apart from each other as far as their element tells them apart."""

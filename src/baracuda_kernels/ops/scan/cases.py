@@ -21,7 +21,7 @@ CORNERS = (
     ((1,), 0), ((5, 0, 3), 1), ((3, 17), 1), ((64, 1), 0), ((31, 33), 1), ((2, 16400), 1), ((70001,), 0), ((6, 67, 65), 1),
     ((300, 7), 0), ((16390, 9), 0), ((2, 1, 3, 1, 2, 1, 5, 2), 4),
 )  # fmt: skip
-FEW_CORNERS = (((3, 1009), 1), ((67, 45), 0), ((2, 35, 5), 1))
+FEW_CORNERS = (((3, 1009), 1), ((67, 145), 0), ((2, 35, 5), 1))
 # On CUDA: rows and columns, in whole vectors and not; walks of many tiles; segments by rows and by columns.
 TILES = (
     ((6, 4096), 1), ((4096, 64), 0), ((31, 33), 1), ((6, 67, 65), 1), ((3, 20480), 1), ((16390, 9), 0), ((1, 65536), 1), ((33000, 8), 0),
@@ -49,10 +49,12 @@ class ScanCases(Cases[ScanDescriptor]):
                 yield self.descriptor(kind, shape, axis, element, (order + number) % 2 == 1, number < 2)
 
     def tiles(self, element: ElementKind) -> Iterator[ScanDescriptor]:
-        """Sums of f32 reach all of them. Others share their bodies, and are compiled for rows, of f32 also for columns."""
+        """Sums of f32 reach all of them. Others share their bodies, and are compiled for rows, of elements of each size also for columns."""
         is_f32 = element is ElementKind.F32
         for kind in self.kinds(element):
             every = TILES if is_f32 and kind is ScanKind.CUMSUM else (TILES[0], TILES[3]) if is_f32 else TILES[2:3]
+            if element in (ElementKind.F64, ElementKind.BF16, ElementKind.U8):
+                every += FEW_CORNERS[1:2]
             for number, (shape, axis) in enumerate(every):
                 yield self.descriptor(kind, shape, axis, element, reverse=number % 2 == 1)
 

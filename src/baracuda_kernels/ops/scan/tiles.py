@@ -11,17 +11,18 @@ from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
 
 __all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "tile_for"]
 
-TILE, PAIR_TILE = 2048, 1024  # elements of four warps, whose states are one number each, or two
-WARPS = 4
+TILE, PAIR_TILE = 1024, 512  # elements along rows whose states are one number each, or more
+PER_THREAD = 16
 LANES, WORD = 32, 4  # threads of a warp, bytes of a register
-STRIPS, STRIP_WORDS = 8, 64  # of columns: one for each warp, and what a thread has of states
+STRIP_WORDS, PAIR_STRIP_WORDS = 128, 96  # what a thread has of states down columns, of one number each or more
 SHORT = 64  # steps of columns that are not worth it
 BESIDE = 32  # lines side by side that make whole lines of memory
-PROGRAMS = 1024  # so many keep any device busy
-FEWEST = 8  # segments that are worth reading everything twice
+ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
+PROGRAMS = 16384  # of segments: so many that little of the device is idle in the end
+FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and whose totals are no burden to each other
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
-TOTALS_AT_ONCE = 256
+TOTALS_AT_ONCE = 1024
 
 
 class ScanTile(NamedTuple):
@@ -44,47 +45,57 @@ class Split(NamedTuple):
     length: int
 
 
-def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
+def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, is_back: bool = False) -> ScanTile:
     """Of so many lines beside each other."""
-    vector = max(1, WORD // formulas.inputs[0].size)
-    if by_columns and lines >= LANES * vector and extent >= SHORT:
-        return _strips(formulas, extent, vector)
-    return _tile(formulas, lines, extent, by_columns)
+    if by_columns and lines >= LANES * _vector(formulas) and extent >= SHORT:
+        return _strips(formulas, extent)
+    return _tile(formulas, lines, extent, by_columns, is_back)
 
 
-def _strips(formulas: Formulas, extent: int, vector: int) -> ScanTile:
-    """Of columns that each fill a lane of a warp, or share it with neighbours if they are of less than a word."""
-    words = vector * sum(element.size for element in formulas.states) // WORD
-    steps = power_of_two(STRIP_WORDS // words + 1) // 2
-    strips = min(STRIPS, max(1, power_of_two(extent) // steps))
+def _vector(formulas: Formulas) -> int:
+    """How many lines beside each other a thread has: a word of them, or one whose states are several numbers."""
+    return max(1, WORD // formulas.inputs[0].size) if len(formulas.states) == 1 else 1
+
+
+def _strips(formulas: Formulas, extent: int) -> ScanTile:
+    """Of columns: a warp for each strip. What more numbers come to costs more to hand on."""
+    vector, words = _vector(formulas), sum(-(-element.size // WORD) for element in formulas.states)
+    most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
+    steps = power_of_two(most // (vector * words) + 1) // 2
+    strips = min(4 if words <= 2 else 2, power_of_two(-(-extent // steps)))
     beside = LANES * vector
     return ScanTile(beside, steps, strips, max(1, TOTALS_AT_ONCE // beside), strips, vector)
 
 
-def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
-    size = TILE if len(formulas.states) == 1 else PAIR_TILE
-    per_warp = size // WARPS
+def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool, is_back: bool = False) -> ScanTile:
+    """Of rows, or of a few columns. One warp hands nothing to others, if it has room for all; what is only compared is cheap to hand on."""
+    is_single = len(formulas.states) == 1
+    size = TILE if is_single and not is_back else min(TILE, PAIR_TILE)
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
     beside = min(BESIDE, power_of_two(lines)) if by_columns else 1
     steps = min(size // beside, most, power_of_two(extent))
     beside = beside if by_columns else min(size // steps, power_of_two(lines))
+    is_light = is_single or (steps == size and not formulas.exact and formulas.inputs[0].size < 8)
+    per_warp = LANES * (PER_THREAD if is_light else PER_THREAD // 2)
     # A program of one warp reads all of a small tile before it writes any.
     return ScanTile(beside, steps, max(1, beside * steps // per_warp), max(1, TOTALS_AT_ONCE // beside))
 
 
-def split_for(lines: int, extent: int, by_columns: bool) -> Split:
-    programs = -(-lines // BESIDE) if by_columns else lines
-    wanted = min(PROGRAMS // max(programs, 1), -(-extent // UNIT))
-    if wanted < FEWEST:
+def split_for(programs: int, extent: int, by_columns: bool) -> Split:
+    """Where lines alone make so many programs."""
+    wanted = min(PROGRAMS // max(programs, 1), -(-extent // UNIT), MOST)
+    if programs >= (ENOUGH_COLUMNS if by_columns else ENOUGH_ROWS) or wanted < FEWEST:
         return Split(1, extent)
     length = -(-extent // (wanted * UNIT)) * UNIT
     return Split(-(-extent // length), length)
 
 
 def split_bytes(problem: ScanDescriptor) -> int:
-    """What programs hand to each other, however the operands lie."""
-    most = max(split_for(problem.lines, problem.extent, by_columns).segments for by_columns in (True, False))
-    return SLOT * len(tree_formulas_of(problem).states) * problem.lines * most if most > 1 and problem.lines else 0
+    """What programs hand to each other, however the operands lie: the fewer there are, the more segments."""
+    formulas, lines = tree_formulas_of(problem), problem.lines
+    fewest = -(-lines // (LANES * _vector(formulas)))
+    most = max(split_for(*each).segments for each in ((fewest, problem.extent, True), (lines, problem.extent, False)))
+    return SLOT * len(formulas.states) * lines * most if most > 1 and lines else 0
 
 
 def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:

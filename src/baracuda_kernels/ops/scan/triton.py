@@ -20,7 +20,8 @@ from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["calls", "scan", "scan_backward"]
 
-LONG = 8  # tiles of a walk that are worth reading ahead, down columns in vectors: rows have more programs to wait with
+MOST_REGISTERS = 255  # of a thread that has a strip: programs are few anyway
+LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
 Operand = At | Lent
 
 
@@ -65,17 +66,25 @@ def _scan_calls(
     """For operands of these strides, inputs before outputs."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
-    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
-    split = split_for(lines, extent, walk.by_columns) if may_split else Split(1, extent)
+    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, is_back)
+    split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else Split(1, extent)
     totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
     programs = walk.programs(tile) * split.segments
 
-    def call(part: Any, writes: tuple[Operand, ...]) -> Call:
-        ahead = walk.by_columns and split.length >= LONG * tile.height and not tile.vector
-        one_by_one = staged(part, writes, 1)
-        return replace(staged(part, writes, 2), otherwise=one_by_one) if ahead else one_by_one
+    is_long = walk.by_columns and split.length >= LONG * tile.height
 
-    def staged(part: Any, writes: tuple[Operand, ...], stages: int) -> Call:
+    def call(part: Any, writes: tuple[Operand, ...]) -> Call:
+        one_by_one = staged(part, writes, 1, False)
+        if not is_long:
+            return one_by_one
+        if not tile.vector:
+            return replace(staged(part, writes, 2, False), otherwise=one_by_one)
+        if any(step != 1 for step in walk.beside.steps):  # whose places would leave no registers for what is read ahead
+            return one_by_one
+        ahead = staged(part, writes, 1, True)
+        return ahead if tile.vector == 1 else replace(ahead, otherwise=one_by_one)
+
+    def staged(part: Any, writes: tuple[Operand, ...], stages: int, ahead: bool) -> Call:
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         return Call(
             scan_tiles,
@@ -85,19 +94,22 @@ def _scan_calls(
                 *walk.counts(tile, element),
                 Count(-(-split.length // tile.height)),
                 Count(split.segments),
-                *walk.steps(element),
+                *walk.steps(tile, element),
             ),
             functions(formulas).constants()
             | walk.constants(tile, programs)
             | {
                 "COMMUTES": formulas.commutes,
                 "PART": part.value,
+                "BACK": is_back and not walk.by_columns,
                 "STRIPS": tile.strips,
                 "VECTOR": tile.vector,
                 "TOTALS_AT_ONCE": tile.totals,
+                "AHEAD": ahead,
                 "STAGES": stages,
             },
             tile.warps,
+            registers=MOST_REGISTERS if tile.vector else None,
             contracts=False,
         )
 
@@ -124,7 +136,7 @@ def _product_calls(
         return Call(
             product_gradients,
             programs,
-            (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(problem.element)),
+            (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(tile, problem.element)),
             {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
             | {"SUFFIXES": backwards(SUFFIX), "PART": part.value}
             | walk.constants(tile, programs),

@@ -86,64 +86,75 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 def scan_tiles(
     inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BESIDE: tl.constexpr,
-    ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
-    TOTALS_AT_ONCE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
+    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BACK: tl.constexpr,
+    BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
+    TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. Also back from the
-    last element a tile's are taken as they lie in memory, so that they are read in vectors, and scanned from the last on.
+    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. `REVERSE` is from the
+    last element on. Where it goes `BACK` along rows, a tile's elements are taken as they lie in memory, so that they are read in vectors,
+    and scanned from the last on.
 
-    A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each. Down columns each warp has one, and each thread a
-    piece of its own, so that nothing but what these come to changes threads.
+    A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each: its columns are first those of all lines of the first
+    piece. Down columns of memory each warp has one such piece, and each thread a strip of it, so that nothing but what these come to
+    changes threads.
     """
-    ALL: tl.constexpr = SCAN_BACK if REVERSE else SCAN
+    ALL: tl.constexpr = SCAN_BACK if BACK else SCAN
+    MIRRORED: tl.constexpr = REVERSE and not BACK
     TILE: tl.constexpr = STEPS * STRIPS
-    SHAPE: tl.constexpr = (STEPS, STRIPS, LINES)
+    COLUMNS: tl.constexpr = STRIPS * LINES
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     segment = program % segments
     block = program // segments
-    line = block % blocks * LINES + tl.arange(0, LINES)
-    if VECTOR > 0:
+    column = tl.arange(0, COLUMNS)
+    line = block % blocks * LINES + column % LINES
+    if VECTOR > 1:
         line = tl.max_contiguous(tl.multiple_of(line, VECTOR), VECTOR)
-    line = line[None, None, :]
+    line, strip = line[None, :], (column // LINES)[None, :]
     outer = block // blocks
     is_there = line < lines
     sources = ()
     for i in tl.static_range(len(inputs)):
-        sources += (inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i]),)  # type: ignore[assignment]
+        source = inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i])
+        sources += (source + along(extent - 1, axis_steps[i], ALONG[i]) if MIRRORED else source,)  # type: ignore[assignment]
     slot = (outer.to(tl.int64) * lines + line) * segments
-    carry = filled(START(), (1, 1, LINES))
+    carry = filled(START(), (1, COLUMNS))  # the same for all pieces
     if PART == SEGMENTS:
         for first in range(0, segment, TOTALS_AT_ONCE):
-            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None, None]
+            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None]
             is_before = (before < segment) & is_there
             states = ()
             for i in tl.static_range(len(totals)):
                 states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
-            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, 1, LINES)))
+            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, COLUMNS)))
             carry = row_of(JOINED(carry, states), tl.minimum(segment - first, TOTALS_AT_ONCE) - 1, TOTALS_AT_ONCE)
             if SETTLED is not None:
                 carry = SETTLED(carry)
     length = tiles * TILE
     begin = segment * length  # that it is whole tiles lets the compiler read vectors
     if PART == TOTALS and COMMUTES:
-        carry = filled(START(), SHAPE)  # every row has a total of its own
-    for first in tl.range(begin, tl.minimum(begin + length, extent), TILE, num_stages=STAGES):
-        begun = (extent - 1) // TILE * TILE - first if REVERSE else first
-        place = begun + tl.arange(0, STRIPS)[None, :, None] * STEPS + tl.arange(0, STEPS)[:, None, None]
-        inside = (place < extent) & is_there
-        values = ()
-        for i in tl.static_range(len(inputs)):
-            values += (tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside),)  # type: ignore[assignment]
-        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), SHAPE)
+        carry = filled(START(), (STEPS, COLUMNS))  # every row has a total of its own
+    end = tl.minimum(begin + length, extent)
+    if AHEAD:
+        at, inside = tile_at(begin, end, extent, strip, is_there, BACK, STEPS, STRIPS)
+        following = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
+    for first in tl.range(begin, end, TILE, num_stages=STAGES):
+        if AHEAD:
+            values = following
+            at, inside = tile_at(first + TILE, end, extent, strip, is_there, BACK, STEPS, STRIPS)
+            following = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
+        at, inside = tile_at(first, end, extent, strip, is_there, BACK, STEPS, STRIPS)
+        if not AHEAD:
+            values = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
+        place = extent - 1 - at if MIRRORED else at
+        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, COLUMNS))
         # Of a last tile the carry may be anything: none comes after it.
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
         elif LIFTED is not None:
-            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, REVERSE, SHAPE)
+            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, BACK, STEPS, STRIPS, LINES)
         else:
             states = ALL(states)
-            before, carry = joined_strips(carry, states, JOINED, REVERSE, SHAPE)
+            before, carry = joined_strips(carry, states, JOINED, BACK, STEPS, STRIPS, LINES)
             states = JOINED(before, states)
         if SETTLED is not None:
             carry = SETTLED(carry)
@@ -152,51 +163,92 @@ def scan_tiles(
             for i in tl.static_range(len(outputs)):
                 target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
                 target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
-                target += along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
-                tl.store(target, tl.broadcast_to(results[i], SHAPE).to(outputs[i].dtype.element_ty), mask=inside)
+                step = axis_steps[len(inputs) + i]
+                if MIRRORED:
+                    target += along(extent - 1, step, ALONG[len(inputs) + i]) - along(at, step, ALONG[len(inputs) + i])
+                else:
+                    target += along(at, step, ALONG[len(inputs) + i])
+                tl.store(target, tl.broadcast_to(results[i], (STEPS, COLUMNS)).to(outputs[i].dtype.element_ty), mask=inside)
     if PART == TOTALS:
         if COMMUTES:
-            before, carry = joined_strips(filled(START(), (1, 1, LINES)), ALL(carry), JOINED, REVERSE, SHAPE)
+            before, carry = joined_strips(filled(START(), (1, COLUMNS)), ALL(carry), JOINED, BACK, STEPS, STRIPS, LINES)
         for i in tl.static_range(len(totals)):
-            tl.store(totals[i] + slot + segment, carry[i], mask=is_there)
+            tl.store(totals[i] + slot + segment, carry[i], mask=is_there & (strip == 0))
 
 
 @triton.jit
-def joined_strips(carry, states, JOINED: tl.constexpr, REVERSE: tl.constexpr, SHAPE: tl.constexpr):
+def tile_at(first, end, extent, strip, is_there, BACK: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr):
+    """How far from where the walk begins, or the line, a tile's elements are, and which of them there are."""
+    step = tl.arange(0, STEPS)[:, None]
+    begun = (extent - 1) // STEPS * STEPS - first if BACK else first + strip * STEPS
+    if STRIPS == 1:
+        inside = (begun + step < extent) & is_there
+    else:  # one comparison for each, with what each thread has
+        inside = step < tl.where(is_there & (first < end), tl.minimum(extent - begun, STEPS), 0).to(tl.int32)
+    return begun + step, inside
+
+
+@triton.jit
+def read(sources, at, inside, axis_steps, ALONG: tl.constexpr, MIRRORED: tl.constexpr):
+    values = ()
+    for i in tl.static_range(len(sources)):
+        step = along(at, axis_steps[i], ALONG[i])
+        values += (tl.load(sources[i] - step if MIRRORED else sources[i] + step, mask=inside),)  # type: ignore[assignment]
+    return values
+
+
+@triton.jit
+def joined_strips(
+    carry, states, JOINED: tl.constexpr, BACK: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr
+):
     """Of strips that are scanned each by itself, what comes before each of them, from the carry on, and the carry after the last."""
-    STRIPS: tl.constexpr = SHAPE[1]
-    ends = row_of(states, 0 if REVERSE else SHAPE[0] - 1, SHAPE[0])
+    ends = row_of(states, 0 if BACK else STEPS - 1, STEPS)
     before = carry
     if STRIPS == 1:
         carry = JOINED(carry, ends)
     else:
-        strip = tl.arange(0, STRIPS)[None, :, None]
-        ends = only(ends, strip == tl.arange(0, STRIPS)[:, None, None], 1)  # one after the other: all warps learn them at once
+        carry, before = shaped(carry, (1, STRIPS, LINES)), shaped(carry, (1, STRIPS, LINES))
+        piece, place = tl.arange(0, STRIPS)[None, :, None], tl.arange(0, STRIPS)[:, None, None]
+        ends = only(shaped(ends, (1, STRIPS, LINES)), piece == place, 1)  # one after the other: all warps learn them at once
         for i in tl.static_range(STRIPS):
-            before = chosen(strip == (STRIPS - 1 - i if REVERSE else i), carry, before, (1, STRIPS, SHAPE[2]))
-            carry = JOINED(carry, row_of(ends, STRIPS - 1 - i if REVERSE else i, STRIPS))
+            before = chosen(piece == i, carry, before, (1, STRIPS, LINES))
+            carry = filled(JOINED(carry, only(ends, place == i, 0)), (1, STRIPS, LINES))
+        carry, before = shaped(carry, (1, STRIPS * LINES)), shaped(before, (1, STRIPS * LINES))
     return before, carry
 
 
 @triton.jit
+def shaped(states, SHAPE: tl.constexpr):
+    found = ()
+    for i in tl.static_range(len(states)):
+        found += (tl.reshape(states[i], SHAPE),)  # type: ignore[assignment]
+    return found
+
+
+@triton.jit
 def scan_powers(
-    carry, states, is_there,
-    JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, REVERSE: tl.constexpr, SHAPE: tl.constexpr,
+    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, BACK: tl.constexpr,
+    STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
     """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
     each that is joined."""
-    top = tl.maximum(tl.max(tl.max(states[0], 0, keep_dims=True), 1, keep_dims=True), carry[0])
-    starts = row_of(states, SHAPE[0] - 1 if REVERSE else 0, SHAPE[0])
-    if SHAPE[1] > 1:
-        starts = only(starts, tl.arange(0, SHAPE[1])[None, :, None] == (SHAPE[1] - 1 if REVERSE else 0), 1)
-    is_near = (top - tl.maximum(starts[0], carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
+    largest = tl.max(states[0], 0, keep_dims=True)
+    first = row_of(states, STEPS - 1 if BACK else 0, STEPS)[0]
+    if STRIPS > 1:
+        piece = tl.arange(0, STRIPS)[None, :, None]
+        largest = tl.max(tl.reshape(largest, (1, STRIPS, LINES)), 1, keep_dims=True)
+        largest = tl.reshape(tl.broadcast_to(largest, (1, STRIPS, LINES)), (1, STRIPS * LINES))
+        first = only_row(tl.reshape(first, (1, STRIPS, LINES)), piece == 0, 1)
+        first = tl.reshape(tl.broadcast_to(first, (1, STRIPS, LINES)), (1, STRIPS * LINES))
+    top = tl.maximum(largest, carry[0])
+    is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
     if tl.min(is_near.to(tl.int32)) > 0:
-        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=REVERSE)
-        before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, REVERSE, SHAPE)
-        m, s, carry_m, carry_s = tl.broadcast_to(top, SHAPE), sums + before_sums[0], top, sum_after[0]
+        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=BACK)
+        before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, BACK, STEPS, STRIPS, LINES)
+        m, s, carry_m, carry_s = tl.broadcast_to(top, (STEPS, STRIPS * LINES)), sums + before_sums[0], top, sum_after[0]
     else:
         scanned = SCAN(states)
-        before, after = joined_strips(carry, scanned, JOINED, REVERSE, SHAPE)
+        before, after = joined_strips(carry, scanned, JOINED, BACK, STEPS, STRIPS, LINES)
         m, s = JOINED(before, scanned)
         carry_m, carry_s = after
     return (m, s), (carry_m, carry_s)
@@ -227,7 +279,7 @@ def chosen(condition, states, others, SHAPE: tl.constexpr):
 @triton.jit
 def row_of(states, row, STEPS: tl.constexpr):
     """One row of a tile of states."""
-    return only(states, tl.arange(0, STEPS)[:, None, None] == row, 0)
+    return only(states, tl.arange(0, STEPS)[:, None] == row, 0)
 
 
 @triton.jit

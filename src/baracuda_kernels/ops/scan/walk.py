@@ -47,12 +47,12 @@ class Walk(NamedTuple):
 
     def counts(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
         """Of lines, of tiles beside each other, and of a line's elements."""
-        by_columns, by_rows = self._vectors(element)
+        by_columns, by_rows = self._vectors(tile, element)
         return Count(self.beside.extent, by_columns), Count(self.blocks(tile)), Count(self.axis.extent, by_rows)
 
-    def steps(self, element: ElementKind) -> tuple[Argument, ...]:
+    def steps(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
         """Other extents, and of every operand the steps along them, between neighbouring lines, and along a line."""
-        by_columns, by_rows = self._vectors(element)
+        by_columns, by_rows = self._vectors(tile, element)
         extents, outer_steps = dims(self.others, len(self.axis.steps), by_columns or by_rows)
         return extents, tuple(outer_steps), _steps(self.beside, by_rows), _steps(self.axis, by_columns)
 
@@ -61,9 +61,9 @@ class Walk(NamedTuple):
         wide = is_wide(max(programs, self.axis.extent, self.beside.extent))
         return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps, "WIDE": wide}
 
-    def _vectors(self, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
-        """Along which of the two vectors are read: whose steps and extents matter for that."""
-        return (element, None) if self.by_columns else (None, element)
+    def _vectors(self, tile: ScanTile, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
+        """Along which of the two vectors are read, if any: whose steps and extents matter for that."""
+        return (None if tile.vector == 1 else element, None) if self.by_columns else (None, element)
 
 
 def _steps(dim: Dim, element: ElementKind | None) -> tuple[Step, ...]:
