@@ -484,6 +484,16 @@ def test_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(kind.startswith("fma") or ".ftz" in kind for kind in kinds)  # every result is rounded as it says
 
 
+def test_a_tile_of_many_warps_has_registers_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    numbers = [operations.sqrt(fma(X, float(place), Y)) for place in range(70)]
+    total = sum((a * b for a, b in zip(numbers, reversed(numbers), strict=True)), start=X)
+    program = Program((E.F32,) * 2, (E.F32,), (total,))
+    (found,) = compile_all([("sm_90", program, (512, 512), [(512, 1), (1, 512), (512, 1)])])
+    warps = tile_for(program, 512, 512, 1, 4, turned=True).warps
+    assert (found[0], warps) == ("tiled", 16) and found[3] * 32 * warps <= 1 << 16
+
+
 def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
 

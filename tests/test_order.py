@@ -14,6 +14,8 @@ import baracuda_kernels.torch as bkt
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core import registry
 
+from conftest import DEVICE, STREAM
+
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 NAN = math.nan
 
@@ -189,7 +191,8 @@ def test_operators_compile_and_take_lists(rng: numpy.random.Generator) -> None:
 @pytest.fixture
 def short_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that are longer than what a program holds, and are split, but short enough to interpret."""
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
     from baracuda_kernels.ops.order import tiles
     from baracuda_kernels.ops.order import triton as launches
 
@@ -212,7 +215,7 @@ LONG = [
 @pytest.mark.parametrize(("plan", "fields"), LONG)
 def test_longer_lines_are_read_digit_by_digit(plan: Any, fields: Any, rng: numpy.random.Generator) -> None:
     problem = plan.descriptor_type(*fields)
-    forced = plan.force(f"triton.{registry.op_name(plan)}", bk.Stream.cpu(), problem)
+    forced = plan.force(f"triton.{registry.op_name(plan)}", STREAM, problem)
     for layout in ("contiguous", "transposed"):
         assert run_trial(forced, random_inputs(plan, problem, rng), layout).errors
 

@@ -24,7 +24,7 @@ from baracuda_kernels.core.layout import Layout, Shape, row_major
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.gpu.call import Call
-from baracuda_kernels.gpu.compile import Binary, compiled
+from baracuda_kernels.gpu.compile import REGISTERS, Binary, compiled
 
 KB = 1024
 DOES_NOT_FIT = 2  # the exit status
@@ -53,6 +53,8 @@ class Usage:
     def complaints(self, declared: int) -> Iterator[str]:
         if self.spilled:
             yield f"{self.spilled} bytes of registers spilled per thread"
+        if -(-self.registers // 8) * 8 * 32 * self.warps > REGISTERS:
+            yield f"{self.registers} registers for each of {32 * self.warps} threads, and a multiprocessor has {REGISTERS}"
         if self.shared > declared:
             yield f"{self.shared} bytes of shared memory, declared are {declared}"
         if self.unwritten:

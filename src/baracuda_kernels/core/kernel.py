@@ -48,7 +48,8 @@ Bind = Callable[[tuple[Layout | None, ...]], Launch]
 class CompilesWhenBound(Protocol):
     """A launch whose machine code depends on the layouts, and can be made before the first run."""
 
-    def get_ready(self) -> None: ...
+    def get_ready(self, offsets: Sequence[int] = ...) -> None:
+        """For arrays as they are allocated, or for views of them that begin so many bytes later."""
 
 
 Limit = Callable[[Descriptor], Iterator[Reason]]

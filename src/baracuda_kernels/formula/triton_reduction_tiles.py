@@ -35,7 +35,7 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
     size = 1 << (size.bit_length() - 1)
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, 2)
+        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, 2 if count > reduced else 1)
     kept = min(BESIDE, power_of_two(results))
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, _together(reduction, size))
 

@@ -57,4 +57,4 @@ class OverViews:
 
     def get_ready(self) -> None:
         if isinstance(self.launch, CompilesWhenBound):
-            self.launch.get_ready()
+            self.launch.get_ready([view.offset for view in self.views])  # those of rooms, too, are whole vectors but for these

@@ -9,7 +9,7 @@ from typing import Any
 
 from baracuda_kernels.gpu.call import Call
 
-__all__ = ["Binary", "as_constant", "compiled"]
+__all__ = ["REGISTERS", "Binary", "as_constant", "compiled"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Binary:
     ptx: str
 
 
+REGISTERS = 1 << 16  # of a multiprocessor
+MOST_REGISTERS = 255  # of a thread
 _binaries: dict[Any, Binary] = {}
 _turn = threading.Lock()
 
@@ -32,7 +34,8 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
     signature = call.signature()
     hints = call.hints() if vectors else {}
     # Loops that read ahead say so themselves.
-    options = {"num_warps": call.warps, "num_stages": 1} | ({"maxnreg": call.registers} if call.registers else {})
+    most = min(call.registers or MOST_REGISTERS, REGISTERS // (32 * call.warps))  # so that a program can be launched at all
+    options = {"num_warps": call.warps, "num_stages": 1} | ({"maxnreg": most} if call.registers else {})
     options |= {} if call.contracts else {"enable_fp_fusion": False}
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
     with _turn:  # Triton's compiler is not said to be safe to enter twice

@@ -26,6 +26,7 @@ FEW_CORNERS = (((3, 1009), 1), ((67, 145), 0), ((2, 35, 5), 1))
 TILES = (
     ((6, 4096), 1), ((4096, 64), 0), ((31, 33), 1), ((6, 67, 65), 1), ((3, 20480), 1), ((16390, 9), 0), ((1, 65536), 1), ((33000, 8), 0),
 )  # fmt: skip
+BY_SIZE = (ElementKind.F64, ElementKind.BF16, ElementKind.U8)
 SHOWCASE = (((4096, 4096), 1), ((4096, 4096), 0), ((16, 1 << 20), 1))
 CUDA_SHOWCASE = (((16384, 8192), 1), ((16384, 8192), 0), ((16, 1 << 23), 1))
 
@@ -52,9 +53,8 @@ class ScanCases(Cases[ScanDescriptor]):
         """Sums of f32 reach all of them. Others share their bodies, and are compiled for rows, of elements of each size also for columns."""
         is_f32 = element is ElementKind.F32
         for kind in self.kinds(element):
-            every = TILES if is_f32 and kind is ScanKind.CUMSUM else (TILES[0], TILES[3]) if is_f32 else TILES[2:3]
-            if element in (ElementKind.F64, ElementKind.BF16, ElementKind.U8):
-                every += FEW_CORNERS[1:2]
+            few = (TILES[0], TILES[3]) if is_f32 else (TILES[2], *FEW_CORNERS[1:2]) if element in BY_SIZE else TILES[2:3]
+            every = TILES if is_f32 and kind is ScanKind.CUMSUM else few
             for number, (shape, axis) in enumerate(every):
                 yield self.descriptor(kind, shape, axis, element, reverse=number % 2 == 1)
 

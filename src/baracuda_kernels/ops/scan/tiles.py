@@ -9,12 +9,12 @@ from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescripto
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
 
-__all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "tile_for"]
+__all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "strips_for", "tile_for"]
 
 TILE, PAIR_TILE = 1024, 512  # elements along rows whose states are one number each, or more
 PER_THREAD = 16
 LANES, WORD = 32, 4  # threads of a warp, bytes of a register
-STRIP_WORDS, PAIR_STRIP_WORDS = 128, 96  # what a thread has of states down columns, of one number each or more
+STRIP_WORDS, PAIR_STRIP_WORDS = 192, 128  # what a thread has of operands and states down columns, of one number each or more
 SHORT = 64  # steps of columns that are not worth it
 BESIDE = 32  # lines side by side that make whole lines of memory
 ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
@@ -48,20 +48,20 @@ class Split(NamedTuple):
 def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, is_back: bool = False) -> ScanTile:
     """Of so many lines beside each other."""
     if by_columns and lines >= LANES * _vector(formulas) and extent >= SHORT:
-        return _strips(formulas, extent)
+        return strips_for(formulas, extent, _vector(formulas))
     return _tile(formulas, lines, extent, by_columns, is_back)
 
 
 def _vector(formulas: Formulas) -> int:
-    """How many lines beside each other a thread has: a word of them, or one whose states are several numbers."""
-    return max(1, WORD // formulas.inputs[0].size) if len(formulas.states) == 1 else 1
+    """How many lines beside each other a thread has: two of halves, or one whose states are several numbers."""
+    return 2 if len(formulas.states) == 1 and formulas.inputs[0].size < WORD else 1
 
 
-def _strips(formulas: Formulas, extent: int) -> ScanTile:
+def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
     """Of columns: a warp for each strip. What more numbers come to costs more to hand on."""
-    vector, words = _vector(formulas), sum(-(-element.size // WORD) for element in formulas.states)
+    words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
-    steps = power_of_two(most // (vector * words) + 1) // 2
+    steps = power_of_two(most // (vector * words + read) + 1) // 2
     strips = min(4 if words <= 2 else 2, power_of_two(-(-extent // steps)))
     beside = LANES * vector
     return ScanTile(beside, steps, strips, max(1, TOTALS_AT_ONCE // beside), strips, vector)

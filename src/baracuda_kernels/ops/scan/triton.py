@@ -13,7 +13,7 @@ from baracuda_kernels.gpu.call import At, Call, Count, Lent
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
-from baracuda_kernels.ops.scan.tiles import SLOT, Split, gradient_tile, split_for, tile_for
+from baracuda_kernels.ops.scan.tiles import SLOT, ScanTile, Split, gradient_tile, split_for, strips_for, tile_for
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.walk import Walk
@@ -69,22 +69,20 @@ def _scan_calls(
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, is_back)
     split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else Split(1, extent)
     totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
-    programs = walk.programs(tile) * split.segments
-
     is_long = walk.by_columns and split.length >= LONG * tile.height
+    # Other places would leave no registers for what is read ahead.
+    ahead = is_long and tile.vector > 0 and all(step == 1 for step in walk.beside.steps)
 
     def call(part: Any, writes: tuple[Operand, ...]) -> Call:
-        one_by_one = staged(part, writes, 1, False)
-        if not is_long:
-            return one_by_one
-        if not tile.vector:
-            return replace(staged(part, writes, 2, False), otherwise=one_by_one)
-        if any(step != 1 for step in walk.beside.steps):  # whose places would leave no registers for what is read ahead
-            return one_by_one
-        ahead = staged(part, writes, 1, True)
-        return ahead if tile.vector == 1 else replace(ahead, otherwise=one_by_one)
+        if tile.vector == 1:
+            return staged(part, writes, tile)
+        if tile.vector:
+            return replace(staged(part, writes, tile), otherwise=staged(part, writes, strips_for(formulas, extent, 1)))
+        one_by_one = staged(part, writes, tile)
+        return replace(staged(part, writes, tile, 2), otherwise=one_by_one) if is_long else one_by_one
 
-    def staged(part: Any, writes: tuple[Operand, ...], stages: int, ahead: bool) -> Call:
+    def staged(part: Any, writes: tuple[Operand, ...], tile: ScanTile, stages: int = 1) -> Call:
+        programs = walk.programs(tile) * split.segments
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         return Call(
             scan_tiles,
