@@ -254,6 +254,11 @@ def test_host_time_is_measured_beside_pytorch(op: str) -> None:
     assert torch.get_num_threads() == threads
 
 
+def test_host_time_of_an_op_whose_function_needs_more_than_arrays() -> None:
+    row = measure_host("quantile", registry.plans()["quantile"], Settings(rounds=1))
+    assert row is not None and {ARGS_ONCE, ARGS_EACH_CALL} <= set(row.times) and FUNCTION not in row.times
+
+
 def test_the_showcase_can_be_cut_down() -> None:
     everything = [task.descriptor for task in showcase(["softmax"])]
     assert sorted(map(str, everything)) == sorted(map(str, bk.SoftmaxPlan.cases.showcase()))

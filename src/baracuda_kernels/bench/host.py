@@ -64,7 +64,7 @@ def _functions(op: str, descriptor: Descriptor, operands: dict[str, Any]) -> dic
     from baracuda_kernels.torch.operators import entry
 
     function = registry.functions().get(op)
-    if function is None:
+    if function is None or any(option.is_required for option in function.options.values()):
         return {}
     named = {function.names.get(name, name): operand for name, operand in operands.items()}
     given: list[Any] = [named.get(name) for name in function.inputs]

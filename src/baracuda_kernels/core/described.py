@@ -30,6 +30,10 @@ class Option:
     type: Any  # its annotation
     default: Any  # inspect.Parameter.empty where there is none
 
+    @property
+    def is_required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
 
 class Described:
     """The parameters and results of a function, which may have `names` of its own for the plan's operands."""
