@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baracuda_kernels.bench.report import USUAL_PEERS, machine, markdown, milliseconds, recorded_peers, share, times_faster
+from baracuda_kernels.core import registry
 from generator.tables import table
 
 NO_RESULTS = "No run has been recorded yet: `make bench` measures this machine.\n"
@@ -42,15 +44,25 @@ def short(runs: list[Record]) -> str:
 def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
     """Of each op's newest run the first row, which is the most telling of its showcase; of a forward the first of every element.
 
-    A run that was not compared with the reference represents nothing.
+    A run that was not compared with the reference represents nothing, one of other problems than the showcase only what else there is not.
     """
-    newest = {row["op"]: run for run in runs for row in run["rows"] if row["errors"]}
+    compared = [(row, run) for run in runs for row in run["rows"] if row["errors"]]
+    newest = {row["op"]: run for row, run in compared}
+    newest |= {row["op"]: run for row, run in compared if row["descriptor"] == _most_telling(row["op"], run.get("device", "cpu"))}
     for op, run in newest.items():
         rows = [row for row in run["rows"] if row["op"] == op and row["share_of_floor"] is not None]
         first_of_element = {row["descriptor"]["element"]: row for row in reversed(rows)}
         for row in rows:
             if row is rows[0] or (not op.endswith("_backward") and row is first_of_element[row["descriptor"]["element"]]):
                 yield run, row
+
+
+@functools.cache
+def _most_telling(op: str, device: str) -> Any:
+    """The problem that comes first in an op's showcase on such a device, as records have it."""
+    cases = registry.plans()[op].cases
+    shown = cases.showcase() if device == "cpu" else cases.cuda_showcase()
+    return next((json.loads(json.dumps(descriptor.plain())) for descriptor in shown), None)
 
 
 def shares(runs: list[Record]) -> str:

@@ -11,7 +11,7 @@ from baracuda_kernels.check.verify import Line, share_of_bound
 
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 90rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .15rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
