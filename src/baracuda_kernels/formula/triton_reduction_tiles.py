@@ -30,14 +30,16 @@ class ReduceTile(NamedTuple):
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
-    is_double = max(element.size for element in reduction.elements) == 8
-    size = TILE // len(reduction.state) // max(1, reduction.operands // 2) // (2 if is_double else 1)
+    is_double, is_many = max(element.size for element in reduction.elements) == 8, reduction.operands > 2
+    size = TILE // len(reduction.state) // (2 if is_double else 1) // (reduction.operands // 2 * 2 if is_many else 1)
     size = 1 << (size.bit_length() - 1)
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, 2 if count > reduced else 1)
+        together = 2 if count > reduced and not is_many else 1
+        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, together)
     kept = min(BESIDE, power_of_two(results))
-    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, _together(reduction, size))
+    together = 1 if is_many else _together(reduction, size)
+    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together)
 
 
 def _together(reduction: Reduction, size: int) -> int:
