@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import linecache
 import math
 import struct
 from collections.abc import Collection, Sequence
@@ -23,7 +22,7 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.llvm_reduction_launch import is_beside, reduced_dims
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.formula.triton_reduction_tiles import MERGED, segments_for, tile_for
-from baracuda_kernels.formula.triton_source import formula, inputs_of
+from baracuda_kernels.formula.triton_source import formula, function, inputs_of
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims, offset
 from baracuda_kernels.gpu.tiles import power_of_two
@@ -205,17 +204,8 @@ def of_two_{name}(a, b):
 def tile_{name}(state):
     return {"(tl.reduce(state[0], 1, PAIR),)" if states == 1 else "tl.reduce(state, 1, PAIR)"}
 """
-    names = {"PAIR": _function(f"pair_{name}", pair, {"FORMULA": formula(reduction.combine)})}
-    return _function(f"of_two_{name}", of_two, names), _function(f"tile_{name}", tile, names)
-
-
-def _function(name: str, source: str, names: dict[str, Any]) -> Any:
-    """A Triton function of its text."""
-    file = f"<{name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # where Triton looks for it
-    everything: dict[str, Any] = names | {"tl": tl, "__name__": __name__}
-    exec(compile(source, file, "exec"), everything)
-    return triton.jit(everything[name])
+    names = {"PAIR": function(f"pair_{name}", pair, {"FORMULA": formula(reduction.combine)})}
+    return function(f"of_two_{name}", of_two, names), function(f"tile_{name}", tile, names)
 
 
 def _levels(width: int) -> int:
