@@ -143,7 +143,11 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
         "rows": [row("softmax", "f32", 0), *(row("softmax_backward", kind, 4) for kind in ("f32", "bf16"))],
     }
     unchecked = machine | {"date": "2026-03", "rows": [row("softmax", "f32", 5, checked=False)]}
-    text = performance.short([old, new, unchecked])
+    first = performance._most_telling("rms_norm", "cpu")
+    shown = machine | {"date": "2026-01", "rows": [row("rms_norm", "f32", 6) | {"descriptor": first}]}
+    special = machine | {"date": "2026-04", "rows": [row("rms_norm", "f32", 7)]}  # newer, and no problem of the showcase
+    text = performance.short([old, shown, new, unchecked, special])
+    assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| rms_norm")] == ["f32 6"]
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| softmax")] == ["f32 1", "bf16 3", "f32 4"]
     assert "| 2.00× | JAX |" in text and "softmax: Loud." in text
 

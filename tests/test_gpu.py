@@ -6,16 +6,18 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.aot import DOES_NOT_FIT, PROFILES
+from baracuda_kernels.check.aot import DOES_NOT_FIT, PROFILES, Usage
 from baracuda_kernels.check.machine_code import unwritten
 from baracuda_kernels.core.device import CudaProfile
 from baracuda_kernels.core.kernel import Kernel, exact_order
+from baracuda_kernels.formula.views import OverViews, View
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import InTurn, Queued
 
@@ -158,6 +160,23 @@ def _compile(kernels: list[str], arch: str, every: int = 1, most: int | None = N
     ]
     wrong = [line for line in lines if line["unwritten"]]
     assert not spilled and not greedy and not wrong
+
+
+def test_a_program_that_no_multiprocessor_can_hold_is_complained_about() -> None:
+    fits = Usage("triton.binary", "tiled", "sm_90", "", 8, True, 255, 0, 0, [])
+    assert list(fits.complaints(0)) == []
+    (complaint,) = replace(fits, warps=16).complaints(0)
+    assert complaint == "255 registers for each of 512 threads, and a multiprocessor has 65536"
+
+
+@pytest.mark.parametrize(("offsets", "in_vectors"), [((0, 0), True), ((4, 32), True), ((0, 8), False)])
+def test_views_get_the_form_ready_that_they_run(monkeypatch: pytest.MonkeyPatch, offsets: Any, in_vectors: bool) -> None:
+    loaded: list[bool] = []
+    monkeypatch.setattr("baracuda_kernels.gpu.launch._Form.load", lambda form: loaded.append(form.has_vectors))
+    queued = [Queued(bk.Device.cuda(), _call(1024, 4096)) for _ in range(2)]
+    views = [View(operand, offset) for operand, offset in enumerate(offsets)]
+    OverViews(InTurn(queued), views).get_ready()
+    assert loaded == [in_vectors] * 2
 
 
 # As ptxas 12.8 compiled the gradients of the scan by four warps, shortened: UR7 holds the place of a matrix, and nothing has written it.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bind",
     "Candidate",
+    "CompilesForViews",
     "CompilesWhenBound",
     "Kernel",
     "Launch",
@@ -48,8 +49,15 @@ Bind = Callable[[tuple[Layout | None, ...]], Launch]
 class CompilesWhenBound(Protocol):
     """A launch whose machine code depends on the layouts, and can be made before the first run."""
 
-    def get_ready(self, offsets: Sequence[int] = ...) -> None:
-        """For arrays as they are allocated, or for views of them that begin so many bytes later."""
+    def get_ready(self) -> None: ...
+
+
+@runtime_checkable
+class CompilesForViews(Protocol):
+    """One whose machine code depends on where its operands begin as well."""
+
+    def get_ready_for(self, offsets: Sequence[int]) -> None:
+        """For views that begin so many bytes after arrays as they are allocated."""
 
 
 Limit = Callable[[Descriptor], Iterator[Reason]]

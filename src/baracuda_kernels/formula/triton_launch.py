@@ -23,7 +23,7 @@ from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.triton_source import formula, inputs_of
 from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims, offset
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.lang.geometry import Dim, collapse
@@ -33,10 +33,6 @@ __all__ = ["calls", "kernel"]
 BROADCAST = tl.constexpr(0)  # steps that are known when a body is compiled; others are given
 SIDE_BY_SIDE = tl.constexpr(1)
 STRIDED = tl.constexpr(2)
-
-MOST_REGISTERS = (
-    255  # of a thread, where places take many: left to itself, the compiler spills some to make room for another program
-)
 
 
 # --- bodies --------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from baracuda_kernels.core.kernel import CompilesWhenBound
+from baracuda_kernels.core.kernel import CompilesForViews
 from baracuda_kernels.core.layout import Layout, Shape
 
 __all__ = ["OverViews", "Strides", "View", "views_of_parts"]
@@ -56,5 +56,5 @@ class OverViews:
         self.launch(SimpleNamespace(addresses=moved), workspace + self.past, stream)
 
     def get_ready(self) -> None:
-        if isinstance(self.launch, CompilesWhenBound):
-            self.launch.get_ready([view.offset for view in self.views])  # those of rooms, too, are whole vectors but for these
+        if isinstance(self.launch, CompilesForViews):
+            self.launch.get_ready_for([view.offset for view in self.views])  # rooms begin with whole vectors, as arrays do

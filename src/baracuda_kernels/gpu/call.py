@@ -13,9 +13,10 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["Argument", "At", "Call", "Count", "Lent", "Step", "is_wide"]
+__all__ = ["MOST_REGISTERS", "Argument", "At", "Call", "Count", "Lent", "Step", "is_wide"]
 
 VECTOR_BYTES = 16
+MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 _NARROW = (1 << 31) - (1 << 17)  # counts below it can be added to a whole block and still fit 32 bits
 
 _POINTERS = {

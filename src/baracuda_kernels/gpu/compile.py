@@ -24,7 +24,6 @@ class Binary:
 
 
 REGISTERS = 1 << 16  # of a multiprocessor
-MOST_REGISTERS = 255  # of a thread
 _binaries: dict[Any, Binary] = {}
 _turn = threading.Lock()
 
@@ -34,8 +33,9 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
     signature = call.signature()
     hints = call.hints() if vectors else {}
     # Loops that read ahead say so themselves.
-    most = min(call.registers or MOST_REGISTERS, REGISTERS // (32 * call.warps))  # so that a program can be launched at all
-    options = {"num_warps": call.warps, "num_stages": 1} | ({"maxnreg": most} if call.registers else {})
+    options: dict[str, Any] = {"num_warps": call.warps, "num_stages": 1}
+    if call.registers:
+        options["maxnreg"] = min(call.registers, REGISTERS // (32 * call.warps))  # with more a program cannot be launched at all
     options |= {} if call.contracts else {"enable_fp_fusion": False}
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
     with _turn:  # Triton's compiler is not said to be safe to enter twice

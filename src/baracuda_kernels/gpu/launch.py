@@ -50,9 +50,13 @@ class InTurn:
         for form in forms:
             form.launch(addresses, workspace, stream)
 
-    def get_ready(self, offsets: Sequence[int] = ()) -> None:
+    def get_ready(self) -> None:
         for launch in self.launches:
-            launch.get_ready(offsets)
+            launch.get_ready()
+
+    def get_ready_for(self, offsets: Sequence[int]) -> None:
+        for launch in self.launches:
+            launch.get_ready_for(offsets)
 
 
 class Queued:
@@ -64,9 +68,13 @@ class Queued:
         self.vectors, self.scalars = self.forms.get(True), self.forms[False]
         self.operands = self.scalars.operands
 
-    def get_ready(self, offsets: Sequence[int] = ()) -> None:
-        """Compiles and loads the form that ordinary arrays need, or such with operands so many bytes from where they begin."""
-        in_vectors = all(offsets[operand] % VECTOR_BYTES == 0 for operand in self.operands) if offsets else True
+    def get_ready(self) -> None:
+        """Compiles and loads the form that ordinary arrays need."""
+        (self.vectors or self.scalars).load()
+
+    def get_ready_for(self, offsets: Sequence[int]) -> None:
+        """The form for operands that begin so many bytes after ordinary arrays."""
+        in_vectors = all(offsets[operand] % VECTOR_BYTES == 0 for operand in self.operands)
         ((in_vectors and self.vectors) or self.scalars).load()
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import At, Call, Count, Lent
+from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
@@ -20,7 +20,6 @@ from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["calls", "scan", "scan_backward"]
 
-MOST_REGISTERS = 255  # of a thread that has a strip: programs are few anyway
 LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
 Operand = At | Lent
 

@@ -30,7 +30,6 @@ NARROW = 64  # features up to which blocks are dealt out more finely
 MOST_FEATURES = 128  # that are multiplied at a time
 MOST_EXACT = 32  # without the matrix units, where operands take registers
 LONGEST_ROW = 4096  # keys of a softmax that one program takes at a time
-MOST_REGISTERS = 255  # of a thread; left to itself the compiler spills some for the sake of more programs at a time
 MENDED = 32  # queries that one program looks through
 
 

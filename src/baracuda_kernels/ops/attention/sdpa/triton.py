@@ -12,7 +12,7 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step
+from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
@@ -126,7 +126,7 @@ def backward_calls(
         chosen = columns_tile or tiles.columns_again_tile(problem, capability)
         build = functools.partial(_columns_again_call, problem, layouts, slots[0], precision)
         by_columns = _in_forms(build, chosen, precision)
-        return [by_rows, by_columns if capability[0] == HOPPER[0] else replace(by_columns, registers=tiles.MOST_REGISTERS)]
+        return [by_rows, by_columns if capability[0] == HOPPER[0] else replace(by_columns, registers=MOST_REGISTERS)]
     chosen = columns_tile or tiles.columns_tile(problem, exact)
     values = functools.partial(_columns_call, problem, (3, 4, 8), layouts, 1.0, precision)
     keys = functools.partial(_columns_call, problem, (5, 0, 7), layouts, problem.scale, precision)
@@ -252,7 +252,7 @@ def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
         ),
         {name: hiding[name] for name in ("CAUSAL", "MASKED", "MASK_CONTIGUOUS")}
         | {"ACC": sums_type(problem), "QUERIES": tiles.MENDED, "OUT": width.block, "OUTS": width.parts},
-        registers=tiles.MOST_REGISTERS,
+        registers=MOST_REGISTERS,
     )
     return [call]
 
@@ -264,8 +264,8 @@ def _in_forms(build: Callable[[Tile], Call], tile: Tile, precision: str) -> Call
     """The call for operands that allow vectors, and the one for any others; what is exact is the same code, and bits, for all."""
     call = build(tile)
     if precision == EXACT:
-        return replace(call, arguments=tuple(map(_without_vectors, call.arguments)), registers=tiles.MOST_REGISTERS)
-    return replace(call, otherwise=replace(build(tiles.WITHOUT_VECTORS), registers=tiles.MOST_REGISTERS))
+        return replace(call, arguments=tuple(map(_without_vectors, call.arguments)), registers=MOST_REGISTERS)
+    return replace(call, otherwise=replace(build(tiles.WITHOUT_VECTORS), registers=MOST_REGISTERS))
 
 
 def _without_vectors(argument: Argument) -> Argument:

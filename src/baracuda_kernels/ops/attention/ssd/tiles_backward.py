@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.gpu.call import MOST_REGISTERS
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
 
@@ -19,7 +20,6 @@ __all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "c
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
 FEW_WALKS = MULTIPROCESSORS // 8  # up to which sequences are cut: chunks then look for their states, which takes longer
-MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
 LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the workspace anyway
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
 
