@@ -114,6 +114,24 @@ def test_tune_learns_from_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert bk.load_wisdom(out) == 2
 
 
+def test_what_tune_compiles_is_found_by_the_race(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from baracuda_kernels.cli import tune
+
+    asked: list[Any] = []
+    monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.001)
+    monkeypatch.setattr(
+        tune, "answers", lambda answer, questions, jobs: asked.append((jobs, len(questions))) or map(answer, questions)
+    )
+    record, out = tmp_path / "run.json", tmp_path / "wisdom.json"
+    with bk.record(record):
+        for rows in (4, 5, 6):
+            bk.SoftmaxPlan.select(CPU, bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (rows, 8), 1, bk.ElementKind.F32))
+    assert cli.main(["tune", "--record", str(record), "--jobs", "2", "--out", str(out)]) == 0
+    assert asked == [(2, 3)] and bk.load_wisdom(out) == 3
+    assert cli.main(["tune", "--record", str(record), "--jobs", "1", "--out", str(out)]) == 0
+    assert asked == [(2, 3)]
+
+
 def test_tune_refuses_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "wisdom.json"
     out.write_text("my notes")

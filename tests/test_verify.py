@@ -156,7 +156,7 @@ def test_infinite_errors_can_be_written_down(double: None, capsys: Capture, tmp_
         (("softmax", "--check", "repeat"), "There is no check 'repeat' here. Did you mean repeats?"),
         (("softmax", "--case", "5000"), "makes that promise there: case 5000"),
         (("softmax", "--quick", "--full"), "not allowed with"),
-        (("softmax", "--jobs", "0"), "'0' is no number of kernels"),
+        (("softmax", "--jobs", "0"), "got '0', wanted 1 or more"),
     ],
 )
 def test_a_wrong_question(asked: tuple[str, ...], says: str, capsys: Capture) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import race, wisdom
+from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.machine import machine_of
 from baracuda_kernels.core.wisdom import Wisdom
 
@@ -63,6 +64,23 @@ def test_what_was_measured_can_be_saved_and_loaded(races: list[str], tmp_path: P
     assert reason.code is bk.ReasonCode.SLOWER and "2.0 µs" in str(reason)
     assert bk.SoftmaxPlan.select(CPU, PROBLEM, MEASURE).sku.name == "aten.softmax"
     assert not races
+
+
+def test_who_measures_what_is_known_prepares_none_but_the_fastest(races: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bk.SoftmaxPlan.select(CPU, PROBLEM, MEASURE)
+    prepared: list[str] = []
+    prepare = Kernel.prepare
+    monkeypatch.setattr(Kernel, "prepare", lambda self, *given: [prepared.append(self.name), prepare(self, *given)][1])
+    plan = bk.SoftmaxPlan.select(CPU, PROBLEM, MEASURE)
+    assert (plan.sku.name, prepared) == ("aten.softmax", ["aten.softmax"])
+    assert plan.rejected["numba.softmax"][0].code is bk.ReasonCode.SLOWER and plan.seconds == 1e-6
+
+
+def test_a_candidate_of_which_nothing_is_known_has_all_race_again(races: list[str]) -> None:
+    bk.SoftmaxPlan.select(CPU, PROBLEM, bk.PlanPreference(effort=bk.Effort.MEASURE, prefer_backend=bk.BackendKind.NUMBA))
+    assert races == ["numba.softmax"]
+    assert bk.SoftmaxPlan.select(CPU, PROBLEM, MEASURE).sku.name == "aten.softmax"
+    assert sorted(races[1:]) == ["aten.softmax", "numba.softmax"]
 
 
 def test_what_is_not_clearly_faster_does_not_take_the_first_one_s_place(tmp_path: Path) -> None:

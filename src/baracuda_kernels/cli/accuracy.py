@@ -15,6 +15,7 @@ from rich.progress import track
 
 from baracuda_kernels.bench.report import console, table
 from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
+from baracuda_kernels.cli.counts import count
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.nearest import no_such
@@ -32,8 +33,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="by default all of one float")
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
     parser.add_argument("--element", type=ElementKind, choices=ELEMENTS, help="by default each of them")
-    parser.add_argument("--count", type=int, default=10_000_000, help="operands in f32 (default: 10 million)")
-    parser.add_argument("--jobs", type=int, default=1, help="ops at a time (default: 1)")
+    parser.add_argument("--count", type=count, default=10_000_000, help="operands in f32 (default: 10 million)")
+    parser.add_argument("--jobs", type=count, default=1, help="ops at a time (default: 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
     parser.set_defaults(run=run)
 
@@ -45,9 +46,6 @@ def run(options: argparse.Namespace) -> int:
 
     complaints, device, known = console(stderr=True), Device(options.device), accuracy.measured_ops()
     mistakes = [no_such("op", name, known) for name in options.ops if name not in known]
-    mistakes += [
-        f"--{name}: got {number}, wanted 1 or more" for name in ("count", "jobs") if (number := getattr(options, name)) < 1
-    ]
     mistakes += [str(reason) for reason in device.reasons_absent()]
     if mistakes:
         complaints.print(mistakes[0], markup=False, soft_wrap=True)

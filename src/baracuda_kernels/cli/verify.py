@@ -18,6 +18,7 @@ from rich.table import Table
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import console, table
 from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
+from baracuda_kernels.cli.counts import count
 from baracuda_kernels.cli.names import UnknownOp, plan_named
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -48,7 +49,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--case", type=int, metavar="N", help="only the problem of this number")
     parser.add_argument(
         "--jobs",
-        type=_count,
+        type=count,
         metavar="N",
         help="kernels at a time (default: 1 on the CPU, whose cores each uses; on CUDA one a core, up to 8)",
     )
@@ -62,12 +63,6 @@ def _element(text: str) -> ElementKind:
         return ElementKind.of(text.lower())
     except ValueError as mistake:
         raise argparse.ArgumentTypeError(str(mistake)) from None
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of kernels: wanted is 1 or more")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:

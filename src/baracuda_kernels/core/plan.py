@@ -29,6 +29,9 @@ __all__ = ["Plan", "Verdict"]
 D = TypeVar("D", bound=Descriptor)
 A = TypeVar("A", bound=Args)
 
+_Unfit = dict[str, tuple[Reason, ...]]
+"""Candidates of a race that cannot run on the device, and why."""
+
 _NO_WORKSPACE = Workspace.none()
 _MOST_LAYOUTS = 1024  # combinations a plan remembers before it starts afresh
 
@@ -98,23 +101,13 @@ class Plan(Generic[D, A]):
     @classmethod
     def _select(cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference | None) -> Self:
         preference = PlanPreference() if preference is None else preference
-        cls._check_selection(stream, descriptor, preference)
-        against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
-        able = [kernel for kernel in kernels if not against[kernel]]
-        if not able:
-            refused = {kernel.name: reasons for kernel, reasons in against.items()}
-            everything = [reason for reasons in refused.values() for reason in reasons]
-            raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, refused)
-        choices = candidates(able, descriptor, preference)
+        against, choices = cls._choices(kernels, stream, descriptor, preference)
         if preference.effort is Effort.MEASURE:
-            plans, unfit = cls._all_prepared(choices, stream, descriptor, preference)
-            seconds = race.times(cls, plans, stream)
-            chosen = race.fastest(list(plans), seconds)
-            plan = plans[chosen]
+            plans, unfit, seconds = cls._measured(choices, stream, descriptor, preference)
         else:
-            seconds, unfit = race.loaded_times(cls, descriptor, stream.device), {}
-            chosen = race.fastest(choices, seconds)
-            plan = cls._prepared(chosen, stream, descriptor, preference)
+            plans, unfit, seconds = {}, {}, race.loaded_times(cls, descriptor, stream.device)
+        chosen = race.fastest([choice for choice in choices if choice.name not in unfit], seconds)
+        plan = plans[chosen] if chosen in plans else cls._prepared(chosen, stream, descriptor, preference)
         plan.seconds = seconds.get(chosen.name)
         rejected = {kernel.name: reasons for kernel, reasons in against.items() if reasons}
         rejected |= {
@@ -127,6 +120,26 @@ class Plan(Generic[D, A]):
         for watching in recording.active:
             watching.note_selection(plan)
         return plan
+
+    @classmethod
+    def compile_candidates(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> None:
+        """Whatever a race for this problem runs; what is compiled is kept on disk, where other processes find it."""
+        _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
+        cls._all_prepared(choices, stream, descriptor, preference)
+
+    @classmethod
+    def _choices(
+        cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference
+    ) -> tuple[dict[Kernel, tuple[Reason, ...]], list[Candidate]]:
+        """What speaks against each kernel, and the candidates that are left."""
+        cls._check_selection(stream, descriptor, preference)
+        against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
+        able = [kernel for kernel in kernels if not against[kernel]]
+        if not able:
+            refused = {kernel.name: reasons for kernel, reasons in against.items()}
+            everything = [reason for reasons in refused.values() for reason in reasons]
+            raise Unsupported(f"{cls.__name__} for {descriptor} on {stream.device}", everything, refused)
+        return against, candidates(able, descriptor, preference)
 
     @classmethod
     def _check_selection(cls, stream: object, descriptor: object, preference: object) -> None:
@@ -144,12 +157,28 @@ class Plan(Generic[D, A]):
             raise rejection(f"{cls.__name__}.select", reasons)
 
     @classmethod
+    def _measured(
+        cls, choices: list[Candidate], stream: Stream, descriptor: D, preference: PlanPreference
+    ) -> tuple[dict[Candidate, Self], _Unfit, dict[str, float]]:
+        """Plans that were prepared on the way, candidates that cannot run here, and the seconds of the others: as remembered if
+        all are, so that none but the fastest is ever compiled, else raced now, all together."""
+        known = race.remembered_times(cls, descriptor, stream.device, choices)
+        plans, unfit = cls._all_prepared([choice for choice in choices if choice.name not in known], stream, descriptor, preference)
+        if not plans:
+            return plans, unfit, known
+        others, also_unfit = cls._all_prepared(
+            [choice for choice in choices if choice.name in known], stream, descriptor, preference
+        )
+        plans, unfit = plans | others, unfit | also_unfit
+        return plans, unfit, race.times(cls, plans, stream)
+
+    @classmethod
     def _all_prepared(
         cls, choices: Iterable[Candidate], stream: Stream, descriptor: D, preference: PlanPreference
-    ) -> tuple[dict[Candidate, Self], dict[str, tuple[Reason, ...]]]:
+    ) -> tuple[dict[Candidate, Self], _Unfit]:
         """For a race; a tile that is no kernel's own rule's may not fit this device, and is left out then."""
         plans: dict[Candidate, Self] = {}
-        unfit: dict[str, tuple[Reason, ...]] = {}
+        unfit: _Unfit = {}
         for choice in choices:
             try:
                 plans[choice] = cls._prepared(choice, stream, descriptor, preference)

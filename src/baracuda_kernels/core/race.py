@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_CANDIDATE = 0.2
 _FEWEST_ROUNDS, _MOST_ROUNDS = 3, 50
+_DIFFERENT_VALUES = 1 << 20  # of an operand, after which they repeat: making them must not take longer than the race
+_CYCLES_TO_QUEUE = 500_000  # of a GPU, about 0.3 ms: longer than the host takes to queue the launches of a plan
 _CLEARLY = 0.97  # of the first candidate's time: what is within noise of it does not take its place
 
 
@@ -50,16 +52,19 @@ def loaded_times(plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Dev
     return wisdom.loaded.times(op_name(plan), descriptor, machine_of(device)) if len(wisdom.loaded) else {}
 
 
+def remembered_times(
+    plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Device, choices: Sequence[Candidate]
+) -> dict[str, float]:
+    """Of one race: what the loaded wisdom or this process knows, whichever knows more of these candidates."""
+    wanted, op, machine = {choice.name for choice in choices}, op_name(plan), machine_of(device)
+    known = [source.times(op, descriptor, machine) for source in (wisdom.loaded, wisdom.measured)]
+    return max(({name: seconds for name, seconds in each.items() if name in wanted} for each in known), key=len)
+
+
 def times(plan: type[Plan[Any, Any]], plans: Mapping[Candidate, Plan[Any, Any]], stream: Stream) -> dict[str, float]:
-    """Seconds of each candidate by name: as remembered if all are, else measured now, all together."""
-    descriptor, op = next(iter(plans.values())).descriptor, op_name(plan)
-    machine = machine_of(stream.device)
-    for source in (wisdom.loaded, wisdom.measured):
-        known = source.times(op, descriptor, machine)
-        if all(choice.name in known for choice in plans):
-            return {choice.name: known[choice.name] for choice in plans}
+    """Seconds of each candidate by name, measured now and remembered."""
     found = measure({choice.name: ready for choice, ready in plans.items()}, stream)
-    wisdom.measured.learn(op, descriptor, machine, found)
+    wisdom.measured.learn(op_name(plan), next(iter(plans.values())).descriptor, machine_of(stream.device), found)
     return found
 
 
@@ -95,13 +100,15 @@ def _seconds(launch: Callable[[], None], stream: Stream) -> float:
 
 
 def _device_seconds(launch: Callable[[], None], stream: Stream) -> float:
-    """Between two events on the stream, so that the host's part is not counted."""
+    """Between two events on the stream. The device first waits until all is queued, so that the host's part is not counted."""
     import torch
 
     cuda: Any = torch.cuda  # partly without types
     index, queue = stream.device.index, stream.queue()
     start, end = (cuda.Event(enable_timing=True) for _ in range(2))
     cuda.synchronize(index)
+    with cuda.stream(queue):
+        cuda._sleep(_CYCLES_TO_QUEUE)
     start.record(queue)
     launch()
     end.record(queue)
@@ -124,21 +131,25 @@ def _random_args(plan: Plan[Any, Any]) -> Any:
 
 def _random_operand(rng: Any, shape: tuple[int, ...], element: ElementKind, device: Device) -> TensorMut:
     """Values between 1/2 and 1, whatever the element: nothing that runs faster or slower than real data."""
-    values = _on(device, encode(rng.uniform(0.5, 1.0, shape), element))
-    return TensorMut.strided(values, shape, row_major(shape), element=element)
+    count = math.prod(shape)
+    values = encode(rng.uniform(0.5, 1.0, min(count, _DIFFERENT_VALUES) or 1), element)
+    return TensorMut.strided(_on(device, values, count * element.size), shape, row_major(shape), element=element)
 
 
 def _room(size: int, device: Device) -> Any:
     import numpy
 
-    return _on(device, numpy.zeros(size, numpy.uint8))
+    return _on(device, numpy.zeros(1, numpy.uint8), size)
 
 
-def _on(device: Device, array: Any) -> Any:
+def _on(device: Device, pattern: Any, size: int) -> Any:
+    """So many bytes, the pattern over and over."""
     if device.kind is DeviceKind.CPU:  # as PyTorch and JAX lay their arrays
-        aligned = aligned_bytes(array.nbytes)
-        aligned[...] = array
+        import numpy
+
+        aligned = aligned_bytes(size)
+        aligned[...] = numpy.resize(pattern, size)
         return aligned
     import torch
 
-    return torch.from_numpy(array).to(str(device))
+    return torch.from_numpy(pattern).to(str(device)).repeat(-(-size // len(pattern)))[:size]
