@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import dataclasses
 import importlib
 import re
@@ -150,6 +151,17 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| rms_norm")] == ["f32 6"]
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| softmax")] == ["f32 1", "bf16 3", "f32 4"]
     assert "| 2.00× | JAX |" in text and "softmax: Loud." in text
+
+
+def test_what_was_measured_again_counts_once(generate: Any) -> None:
+    from generator import performance
+
+    def run(share: float, *problems: str) -> Any:
+        rows = [{"op": "softmax", "kernel": "k", "descriptor": problem, "share_of_floor": share} for problem in problems]
+        return {"device": "cuda", "rows": rows}
+
+    told = json.loads(performance.shares([run(0.5, "a", "b"), run(0.7, "a")]))
+    assert told == {"cuda": {"k": [{"problem": "a", "share": 0.7}, {"problem": "b", "share": 0.5}]}}
 
 
 def test_a_recorded_run_becomes_tables() -> None:

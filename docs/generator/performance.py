@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
     """
     compared = [(row, run) for run in runs for row in run["rows"] if row["errors"]]
     newest = {row["op"]: run for row, run in compared}
-    newest |= {row["op"]: run for row, run in compared if row["descriptor"] == _most_telling(row["op"], run.get("device", "cpu"))}
+    newest |= {row["op"]: run for row, run in compared if row["descriptor"] == _most_telling(row["op"], _device(run))}
     for op, run in newest.items():
         rows = [row for row in run["rows"] if row["op"] == op and row["share_of_floor"] is not None]
         first_of_element = {row["descriptor"]["element"]: row for row in reversed(rows)}
@@ -65,14 +65,28 @@ def _most_telling(op: str, device: str) -> Any:
     return next((json.loads(json.dumps(descriptor.plain())) for descriptor in shown), None)
 
 
+def newest_rows(runs: Iterable[Record]) -> list[Any]:
+    """Of every problem that has a floor the row of the last run, in the order in which they were first measured."""
+    found = {}
+    for run in runs:
+        for row in run["rows"]:
+            if row["share_of_floor"] is not None:
+                found[row["op"], json.dumps([row["descriptor"], row.get("layouts")])] = row
+    return list(found.values())
+
+
+def _device(run: Record) -> str:
+    return str(run.get("device", "cpu"))
+
+
 def shares(runs: list[Record]) -> str:
     """By kind of device and kernel, the share of the floor of every problem, as JSON: what `explain` predicts from."""
     found: dict[str, dict[str, list[Any]]] = {}
-    for run in runs:
-        for row in run["rows"]:
-            if row["share_of_floor"] is not None and not row.get("layouts"):
+    for device, of_device in itertools.groupby(sorted(runs, key=_device), key=_device):
+        for row in newest_rows(of_device):
+            if not row.get("layouts"):
                 seen = {"problem": row["descriptor"], "share": round(row["share_of_floor"], 3)}
-                found.setdefault(run.get("device", "cpu"), {}).setdefault(row["kernel"], []).append(seen)
+                found.setdefault(device, {}).setdefault(row["kernel"], []).append(seen)
     lines = [
         f' "{device}": {{\n'
         + ",\n".join(f'  "{kernel}": [\n{_each(seen)}\n  ]' for kernel, seen in sorted(kernels.items()))

@@ -6,6 +6,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from baracuda_kernels.bench.report import USUAL_PEERS, machine, recorded_peers
+from generator.performance import newest_rows
 
 LEFT, WIDTH, BAR, GAP, TOP = 480, 460, 9, 10, 64  # pixels; the floor is WIDTH / 1.1 from the left edge of the bars
 MOST = 1.1
@@ -14,7 +15,7 @@ FONT = 'font-family="system-ui, sans-serif"'
 
 
 def svg(runs: list[dict[str, Any]]) -> str:
-    rows = [row for run in runs for row in run["rows"] if row["share_of_floor"] is not None]
+    rows = newest_rows(runs)
     names = list(dict.fromkeys(name for row in rows for name in recorded_peers(row)))
     peers = [name for name in USUAL_PEERS if name in names] + [name for name in names if name not in USUAL_PEERS]
     colours = dict(zip(["ours", *peers], COLOURS, strict=False))
