@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import dataclasses
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
