@@ -21,6 +21,8 @@ from baracuda_kernels.ops.reduction import ReduceDescriptor, ReduceKind, ReduceT
 from baracuda_kernels.ops.reduction.program import reduction_of
 from baracuda_kernels.ops.reduction.rows import TABLE
 
+from conftest import DEVICE, STREAM
+
 INF, NAN = math.inf, math.nan
 SUMS = ("sum", "var", "logsumexp", "prod", "nanmean", "argmax", "l2_norm")
 GRADIENTS = [name for name, row in TABLE.items() if row.gradient is not None]
@@ -151,6 +153,30 @@ def test_as_pytorch_in_odd_cases(name: str, element: bk.ElementKind) -> None:
                 result = result.reshape(wanted.shape)
             assert result.shape == wanted.shape
             assert torch.allclose(result.double(), wanted.to(result.dtype).double(), equal_nan=True, rtol=1e-6), (result, wanted)
+
+
+@pytest.mark.parametrize("element", FLOATS)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_long_logarithms_of_sums_among_infinities(element: bk.ElementKind, by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel for CUDA, which takes several elements at a time."""
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    x = torch.randn(9, 9001, generator=torch.Generator().manual_seed(6), dtype=torch.float64) * 20.0
+    for row, odd in enumerate(
+        [{}, {0: INF}, {8000: INF, 3: INF}, {5000: NAN}, {0: NAN, 1: INF}, {4: -INF, 9000: -INF}, {100: INF, 101: -INF}]
+    ):
+        for place, value in odd.items():
+            x[row, place] = value
+    x[7], x[8, :-1] = -INF, -INF
+    x = x.to(DTYPES[element]).to(str(DEVICE))
+    given = x if by_rows else x.T.contiguous()
+    problem = ReduceDescriptor(ReduceKind("logsumexp"), tuple(given.shape), 0b10 if by_rows else 0b01, element)
+    plan = bk.ReducePlan.force("triton.reduce", STREAM, problem)
+    result = torch.empty(9, dtype=x.dtype, device=x.device)
+    room = torch.empty(plan.workspace_size, dtype=torch.uint8, device=x.device)
+    plan.run(STREAM, bk.Workspace.borrowed(room), bk.ReduceArgs(input=given, result=result))
+    wanted = torch.logsumexp(x.double(), 1)
+    assert torch.allclose(result.double(), wanted.to(x.dtype).double(), equal_nan=True, rtol=1e-6 if element.size > 2 else 1e-2)
 
 
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if bk.ElementKind.I8 in row.elements])

@@ -130,6 +130,20 @@ def exp_nonpositive(x: Expr) -> Expr:
 exp_nonpositive.roughly(_exp_roughly)
 
 
+@function(lambda d, y, x, top: (d * y, -(d * y)))
+def exp_below(x: Expr, top: Expr) -> Expr:
+    """exp(x - top) for a finite `top` and x up to it, off by half a unit in the last place of 1, not of itself: what is added to a sum that
+    has the 1. Of an infinite x it is very large."""
+    distance = _between(x - top, *by_element(x, (-87.0, 88.0), (-708.0, 709.0)))
+    _, n, r = exp_reduced(distance, by_element(x, 1, 2))
+    return exp_series(r) * power_of_two(n, x)
+
+
+@exp_below.roughly
+def _exp_below_roughly(x: Expr, top: Expr) -> Expr:
+    return exp2_roughly(fma(x, LOG2_E[0], top * -LOG2_E[0]))
+
+
 @function(lambda d, y, x: d * (y * LN2[0]))
 def exp2(x: Expr) -> Expr:
     x = _between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 
-__all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "Reduction"]
+__all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "SEVERAL", "Reduction"]
 
 # What is appended to a contribution: the element, its number, the first element of the sum, and the elements of other operands.
 ELEMENT, PLACE, FIRST, OTHER = range(4)
+SEVERAL = 8  # elements that are appended at a time, where there is a formula for it
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class Reduction:
     append: Program
     combine: Program
     finish: Program
+    several: Program | None = (
+        None  # of a contribution and SEVERAL elements after it, where that is cheaper than one after the other
+    )
 
     @property
     def state(self) -> tuple[ElementKind, ...]:
@@ -54,8 +59,13 @@ class Reduction:
         place = len(self.state) + what
         return any(each.operation == "input" and each.value == place for each in in_order(self.append.results))
 
+    def _programs(self) -> Iterator[Program]:
+        yield from (self.start, self.append, self.combine, self.finish)
+        if self.several is not None:
+            yield self.several
+
     def text(self) -> str:
-        return "\n\n".join(program.text() for program in (self.start, self.append, self.combine, self.finish))
+        return "\n\n".join(program.text() for program in self._programs())
 
     @classmethod
     def read(cls, text: str) -> Reduction:

@@ -39,6 +39,7 @@ class Formulas(NamedTuple):
     finish: Any
     append_inputs: tuple[int, ...]
     finish_inputs: tuple[int, ...]
+    several: Any  # None where there is no formula for it
     pair: Any  # combines two contributions
     tile: Any  # reduces a tile along its second axis
 
@@ -49,12 +50,12 @@ class Formulas(NamedTuple):
 @triton.jit
 def reduce_tiles(
     inputs, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
-    START: tl.constexpr, APPEND: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
+    START: tl.constexpr, APPEND: tl.constexpr, SEVERAL: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
     TILE: tl.constexpr, APPEND_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE`: results lie side by side; `ALONG`: the elements of one do."""
+    """`BESIDE`: results lie side by side; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     part = program % segments
     result = program // segments * KEPT + tl.arange(0, KEPT)
@@ -66,8 +67,18 @@ def reduce_tiles(
     state = _spread(START((), numbers), KEPT, REDUCED)
     begin = part.to(tl.int64) * segment
     end = tl.minimum(begin + segment, count)
+    if SEVERAL is not None:
+        together = end - (end - begin) % (TOGETHER * REDUCED)
+        for at in tl.range(begin, together, TOGETHER * REDUCED):
+            given = state
+            for i in tl.static_range(TOGETHER):
+                place = at + i * REDUCED + tl.arange(0, REDUCED)[None, :]
+                source = sources[0] + (place if ALONG else offset(place, reduced_extents, reduced_steps[0]))  # type: ignore[misc]
+                given += (tl.load(source, mask=is_there[:, None]),)
+            state = _spread(SEVERAL(given, numbers), KEPT, REDUCED)
+        begin = together
     rest = end - (end - begin) % REDUCED  # where elements of a tile have to be tested one by one
-    for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER):
+    for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER if SEVERAL is None else 1):
         state = _appended(
             state, sources, first, at, is_there[:, None], reduced_extents, reduced_steps, numbers,
             APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
@@ -181,7 +192,8 @@ def _reduced(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constex
 def _formulas(reduction: Reduction) -> Formulas:
     start, append, finish = map(formula, (reduction.start, reduction.append, reduction.finish))
     append_inputs, finish_inputs = map(inputs_of, (reduction.append, reduction.finish))
-    return Formulas(start, append, finish, append_inputs, finish_inputs, *_pair(reduction))
+    several = None if reduction.several is None else formula(reduction.several)
+    return Formulas(start, append, finish, append_inputs, finish_inputs, several, *_pair(reduction))
 
 
 def _pair(reduction: Reduction) -> tuple[Any, Any]:
@@ -272,7 +284,7 @@ def calls(
             input_steps, result_steps, reduced_extents, tuple(reduced_steps), numbers,
         ),
         common | {
-            "APPEND": made.append, "APPEND_INPUTS": made.append_inputs,
+            "APPEND": made.append, "SEVERAL": made.several, "APPEND_INPUTS": made.append_inputs,
             "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together,
             "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
         },

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.formula.reduction import Reduction
+from baracuda_kernels.formula.reduction import SEVERAL, Reduction
+from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 
 __all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
@@ -33,12 +34,14 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
     is_double, is_many = max(element.size for element in reduction.elements) == 8, reduction.operands > 2
     size = TILE // len(reduction.state) // (2 if is_double else 1) // (reduction.operands // 2 * 2 if is_many else 1)
     size = 1 << (size.bit_length() - 1)
+    if reduction.several is not None:  # a vector to a thread: the more tiles are appended at once, the fewer numbers are scaled
+        size = WARPS * 32 * VECTOR_BYTES // reduction.elements[0].size
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        together = 2 if count > reduced and not is_many else 1
+        together = SEVERAL if reduction.several is not None else 2 if count > reduced and not is_many else 1
         return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, together)
     kept = min(BESIDE, power_of_two(results))
-    together = 1 if is_many else _together(reduction, size)
+    together = SEVERAL if reduction.several is not None else 1 if is_many else _together(reduction, size)
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together)
 
 
@@ -53,7 +56,7 @@ def _together(reduction: Reduction, size: int) -> int:
 def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
     """In how many parts each result is computed, and how many elements of it such a part has: whole tiles."""
     programs, steps = max(1, -(-results // tile.kept)), max(1, -(-count // tile.reduced))
-    wanted = max(1, min(PROGRAMS // programs, steps // STEPS, MOST))
+    wanted = max(1, min(PROGRAMS // programs, steps // max(STEPS, tile.together), MOST))
     each = -(-steps // wanted)
     return -(-steps // each), each * tile.reduced
 

@@ -33,7 +33,7 @@ SHAPES = (
 # What other kinds are tried on, one after the other.
 FEW = (((31, 33), 0b10), ((67, 40), 0b01), ((3, 5, 17, 4), 0b1010))
 # Kinds that stand for the others, from which shape on and in every how many; other elements than f32 in fewer.
-TELLING = {"sum": (0, 1), "argmax": (0, 2), "var": (0, 3), "max_with_indices": (4, 6), "var_mean": (4, 6)}
+TELLING = {"sum": (0, 1), "argmax": (0, 2), "var": (0, 3), "logsumexp": (5, 5), "max_with_indices": (4, 6), "var_mean": (4, 6)}
 SHOWCASE = (((4096, 4096), 0b10), ((4096, 4096), 0b01), ((4096, 4096), 0b11))
 CUDA_SHOWCASE = (((16384, 8192), 0b10), ((16384, 8192), 0b01), ((16384, 8192), 0b11))
 SHOWN = ("sum", "amax", "argmax", "var", "logsumexp", "max_with_indices", "var_mean")

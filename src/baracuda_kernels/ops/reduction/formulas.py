@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp_nonpositive
+from baracuda_kernels.formula.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
+from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, sqrt, where
 
 __all__ = [
     "State",
     "added",
     "added_pairs",
     "added_triples",
+    "as_given",
     "as_it_is",
     "best_and_times",
     "best_present",
@@ -29,9 +30,12 @@ __all__ = [
     "itself",
     "larger",
     "lowest",
+    "half_distance",
     "multiplied",
     "next_best",
+    "next_distance",
     "next_exponential",
+    "next_exponentials",
     "number_of_best",
     "number_of_best_present",
     "one",
@@ -166,9 +170,9 @@ def without_nan(x: Expr) -> Expr:
 
 
 def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
-    """From sums of distances from the first element. Since that one is among them, no more than a factor of `count` can cancel."""
+    """From sums of half the distances from the first element. Since that one is among them, no more than a factor of `count` can cancel."""
     rest = squares - total * total / count
-    return where(rest < 0, 0, rest) / _free(count, correction)
+    return where(rest < 0, 0, rest) * 4.0 / _free(count, correction)
 
 
 def _free(count: Expr, correction: Expr) -> Expr:
@@ -188,7 +192,23 @@ def variance_of_present(mean: Expr, squares: Expr, present: Expr, count: Expr, c
 
 
 def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
-    return x - first, (x - first) * (x - first)
+    half = half_distance(x, first)
+    return half, half * half
+
+
+def next_distance(total: Expr, squares: Expr, x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
+    half = half_distance(x, first)
+    return total + half, fma(half, half, squares)
+
+
+def half_distance(x: Expr, first: Expr) -> Expr:
+    """Half of it, which is always finite if both are, taken as precisely as the numbers are given: only its last bit is lost, and not x's."""
+    return convert(fma(as_given(x), 0.5, as_given(first) * -0.5), x.element)
+
+
+def as_given(x: Expr) -> Expr:
+    """An element before it was made wider."""
+    return x.args[0] if x.operation == "convert" else x
 
 
 def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:
@@ -202,6 +222,22 @@ def next_exponential(top: Expr, total: Expr, x: Expr, place: Expr, first: Expr) 
     """The same of one element more. A NaN need not be the top: it shows in the sum."""
     scale, is_higher = exp_nonpositive(where(eq(x, top), 0, -absolute(x - top))), x > top
     return where(is_higher, x, top), where(is_higher, total * scale + 1.0, total + scale)
+
+
+def next_exponentials(top: Expr, total: Expr, *elements: Expr) -> State:
+    """The same of several elements more: the sum is scaled once for all of them."""
+    highest = top
+    for x in elements:
+        highest = where(x > highest, x, highest)
+    base = where(absolute(highest) < math.inf, highest, 0)  # the distance of infinities would be NaN
+    scaled = total * exp_below(top, base)
+    return highest, scaled + tree_sum([exp_below(x, base) for x in elements])
+
+
+def tree_sum(terms: Sequence[Expr]) -> Expr:
+    """In pairs, so that none waits for all others."""
+    middle = len(terms) // 2
+    return tree_sum(terms[:middle]) + tree_sum(terms[middle:]) if middle else terms[0]
 
 
 def extremes(low: Expr, high: Expr, lower: Expr, higher: Expr) -> State:

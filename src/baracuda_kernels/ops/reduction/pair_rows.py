@@ -6,17 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.operations import eq, sqrt, where
+from baracuda_kernels.formula.operations import convert, eq, sqrt, where
 from baracuda_kernels.ops.elementwise.rows import NUMBERS
 from baracuda_kernels.ops.reduction.formulas import (
     State,
     added_triples,
+    as_given,
+    distances_and_squares,
     extremes,
     highest,
     is_less,
     is_more,
     lowest,
     next_best,
+    next_distance,
     number_of_best,
     place_of,
     shared,
@@ -28,7 +31,7 @@ __all__ = ["PAIRS"]
 
 
 def _variance_and_mean(total: Expr, distance: Expr, squares: Expr, count: Expr, correction: Expr) -> State:
-    return variance(distance, squares, count, correction), total / count
+    return variance(distance, squares, count, correction), convert(total, count.element) / count
 
 
 def _deviation_and_mean(*given: Expr) -> State:
@@ -60,10 +63,18 @@ def _with_indices(name: str, says: str, best: Callable[[Expr, Expr], Expr], star
     )  # fmt: skip
 
 
+def _value_distance_and_square(x: Expr, *given: Expr) -> State:
+    return as_given(x), *distances_and_squares(x, *given)
+
+
+def _next_value_and_distance(total: Expr, distance: Expr, squares: Expr, x: Expr, *given: Expr) -> State:
+    return total + as_given(x), *next_distance(distance, squares, x, *given)
+
+
 _VAR_MEAN = ReduceRow(
     "var_mean", "The variance, and the mean.",
-    lambda x, place, first, correction: (x, x - first, (x - first) * (x - first)), added_triples, lambda element: (0, 0, 0),
-    _variance_and_mean, computed=wide, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",), names=("var", "mean"),
+    _value_distance_and_square, added_triples, lambda element: (0, 0, 0),
+    _variance_and_mean, computed=wide, append=_next_value_and_distance, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",), names=("var", "mean"),
 )  # fmt: skip
 
 _ROWS = (

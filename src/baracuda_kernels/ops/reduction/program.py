@@ -10,7 +10,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
-from baracuda_kernels.formula.reduction import Reduction
+from baracuda_kernels.formula.reduction import SEVERAL, Reduction
 from baracuda_kernels.ops.reduction.formulas import highest
 from baracuda_kernels.ops.reduction.helper_rows import HELPERS
 from baracuda_kernels.ops.reduction.row import ReduceRow
@@ -91,7 +91,18 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
         Program((*state, *of_element), state, expanded(_tuple(append), rough), given),
         Program(state * 2, state, expanded(combined, rough), given),
         Program(state, results, expanded(finished, rough), given),
+        None if row.several is None else _several(row, element, state, rough, given),
     )
+
+
+def _several(row: ReduceRow, element: ElementKind, state: tuple[ElementKind, ...], rough: bool, given: int) -> Program:
+    assert row.several is not None
+    inputs = (*state, *[element] * SEVERAL)
+    before, elements = ([input_of(place, inputs[place]) for place in places] for places in
+                        (range(len(state)), range(len(state), len(inputs))))  # fmt: skip
+    computing = row.computed(element)
+    found = row.several(*before, *(convert(each, computing) for each in elements))
+    return Program(inputs, state, expanded(found, rough), given)
 
 
 def trace_of(problem: Any) -> Reduction:

@@ -26,7 +26,9 @@ from baracuda_kernels.ops.reduction.formulas import (
     lowest,
     multiplied,
     next_best,
+    next_distance,
     next_exponential,
+    next_exponentials,
     number_of_best,
     one,
     place_of,
@@ -43,7 +45,7 @@ __all__ = ["TABLE"]
 
 _VAR = ReduceRow(
     "var", "The variance: the mean square of distances from the mean.",
-    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,),
+    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
     gradient=lambda d, x, y, mean, count, correction: d * 2.0 * (x - mean) / (count - correction), helpers=("middle",),
 )  # fmt: skip
 
@@ -60,7 +62,7 @@ _LOGSUMEXP = ReduceRow(
     "logsumexp", "The logarithm of the sum of exponentials.",
     lambda x, place, first: (x, constant(1, x.element)), exponentials, lambda element: (-math.inf, 0),
     lambda top, total, count: top + log(total),
-    gradient=lambda d, x, y, count: d * exp(x - y), append=next_exponential,
+    gradient=lambda d, x, y, count: d * exp(x - y), append=next_exponential, several=next_exponentials,
 )  # fmt: skip
 
 _ROWS = (
