@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 
-__all__ = ["ELEMENT", "FIRST", "OTHER", "PLACE", "SEVERAL", "Reduction"]
+__all__ = ["ELEMENT", "FEW", "FIRST", "OTHER", "PLACE", "SEVERAL", "Reduction"]
 
 # What is appended to a contribution: the element, its number, the first element of the sum, and the elements of other operands.
 ELEMENT, PLACE, FIRST, OTHER = range(4)
+FEW = (1 << 31) - (1 << 17)  # elements up to which their numbers, a tile more included, are i32
 SEVERAL = 8  # elements that are appended at a time, where there is a formula for it
 
 

@@ -45,6 +45,6 @@ def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int]) -> Callable[
         if isinstance(run, Scan):
             return of_scan(problem.scan_of(run))
         shape, axes = problem.work_of(run)
-        return of_sum(summed(run.program, problem.element_of(run.output)), shape, axes) if axes else 0
+        return of_sum(summed(run, problem.element_of(run.output)), shape, axes) if axes else 0
 
     return needed

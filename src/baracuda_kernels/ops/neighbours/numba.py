@@ -51,5 +51,5 @@ def _kernel(problem: Any, run: Run | Scan) -> Callable[[list[tuple[int, ...]]], 
     if not axes:
         elementwise = llvm_launch.kernel(stored(run.program, element), shape, problem.numbers)
         return lambda strides: elementwise(list(map(_Layout, strides)))
-    reduce = llvm_reduction_launch.kernel(summed(run.program, element), shape, axes, problem.numbers)
+    reduce = llvm_reduction_launch.kernel(summed(run, element), shape, axes, problem.numbers)
     return lambda strides: reduce(strides[:-1], [[step for axis, step in enumerate(strides[-1]) if axis not in axes]])

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, in_order, input_of, make, parameter_of, register
-from baracuda_kernels.formula.operations import convert
-from baracuda_kernels.formula.reduction import ELEMENT, OTHER, Reduction
+from baracuda_kernels.formula.operations import convert, eq, where
+from baracuda_kernels.formula.reduction import ELEMENT, FEW, OTHER, PLACE, Reduction
 
 __all__ = ["Formula", "Read", "Reader", "Room", "Run", "Scan", "adjoint", "rebuilt", "runs", "stored", "summed"]
 
@@ -36,13 +36,15 @@ class Read(NamedTuple):
 
 
 class Run(NamedTuple):
-    """`extent` places of an output, from `first` on, and what each reads as the inputs of the program."""
+    """`extent` places of an output, from `first` on, and what each reads as the inputs of the program. Where they are summed up, the first
+    and the last one count for as much as `ends` says."""
 
     output: int
     first: int
     extent: int
     reads: tuple[Read, ...]
     program: Program
+    ends: float = 1.0
 
     def goes_on_as(self, other: Run) -> bool:
         return self.first + self.extent == other.first and (self.reads, self.program) == (other.reads, other.program)
@@ -127,19 +129,24 @@ def stored(program: Program, element: ElementKind) -> Program:
     return Program(program.inputs, (element,), results, program.parameters)
 
 
-def summed(program: Program, element: ElementKind) -> Reduction:
-    """The sum of what a program computes, as it is written to an output."""
+def summed(run: Run, element: ElementKind) -> Reduction:
+    """The sum of what a run's program computes, as it is written to an output."""
+    program, counting = run.program, ElementKind.I32 if run.extent < FEW else ElementKind.I64
     (value,), (computing,) = program.results, program.outputs
     first, *others = program.inputs
-    appended = (computing, first, ElementKind.I64, first, *others)
+    appended = (computing, first, counting, first, *others)
     total, more = input_of(0, computing), input_of(1, computing)
     places = (1 + ELEMENT, *range(1 + OTHER, len(appended)))
     leaves = {input_of(old, each): input_of(new, each) for old, (new, each) in enumerate(zip(places, program.inputs, strict=True))}
     leaves |= {parameter_of(place): parameter_of(1 + place) for place in range(program.parameters)}  # after the number of elements
-    given = 1 + program.parameters
+    given, term = 1 + program.parameters, rebuilt(value, leaves)
+    if run.ends != 1.0:
+        place = input_of(1 + PLACE, counting)
+        is_end = eq(place, 0) | eq(place, convert(parameter_of(0), counting) - 1)
+        term = where(is_end, term * run.ends, term)
     return Reduction(
         Program((), (computing,), (constant(0, computing),), given),
-        Program(appended, (computing,), (total + rebuilt(value, leaves),), given),
+        Program(appended, (computing,), (total + term,), given),
         Program((computing, computing), (computing,), (total + more,), given),
         stored(Program((computing,), (computing,), (total,), given), element),
     )

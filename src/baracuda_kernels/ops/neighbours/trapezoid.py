@@ -135,8 +135,13 @@ def area(y: int, x: int, element: ElementKind, has_x: bool) -> Formula:
 
 @functools.lru_cache(maxsize=1024)
 def _areas(extent: int, element: ElementKind, has_x: bool) -> list[Run]:
-    """Of which the integral is the sum; without any it is 0."""
-    formula = area(0, 1, element, has_x) if extent > 1 else lambda read, place: constant(0, computed_in(element, has_x))
+    """Of which the integral is the sum; without any it is 0. Steps are all alike, so that there each number stands for itself."""
+    computing = computed_in(element, has_x)
+    if extent > 1 and not has_x:
+        step = width(None, computing)
+        (run,) = runs(2, extent, (), lambda read, place: convert(read(0, place), computing) * step(read, place), element, 1)
+        return [run._replace(ends=0.5)]
+    formula = area(0, 1, element, has_x) if extent > 1 else lambda read, place: constant(0, computing)
     return runs(2, max(1, extent - 1), (), formula, element, 0 if has_x else 1)
 
 

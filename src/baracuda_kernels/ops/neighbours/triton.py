@@ -40,4 +40,4 @@ def _calls(problem: Any, run: Run | Scan, strides: list[tuple[int, ...]]) -> lis
     if not axes:
         return triton_launch.calls(stored(run.program, element), shape, strides, problem.numbers)
     kept = [step for axis, step in enumerate(strides[-1]) if axis not in axes]
-    return triton_reduction.calls(summed(run.program, element), shape, axes, strides[:-1], [kept], problem.numbers)
+    return triton_reduction.calls(summed(run, element), shape, axes, strides[:-1], [kept], problem.numbers)

@@ -10,7 +10,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
-from baracuda_kernels.formula.reduction import SEVERAL, Reduction
+from baracuda_kernels.formula.reduction import FEW, SEVERAL, Reduction
 from baracuda_kernels.ops.reduction.formulas import highest
 from baracuda_kernels.ops.reduction.helper_rows import HELPERS
 from baracuda_kernels.ops.reduction.row import ReduceRow
@@ -24,7 +24,6 @@ __all__ = [
 COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
 BELOW = 1  # the same of a trace
 F64, I32, I64 = ElementKind.F64, ElementKind.I32, ElementKind.I64
-FEW = (1 << 31) - (1 << 17)  # elements up to which their numbers, a tile more included, are i32
 
 
 def reduction_of(problem: Any) -> Reduction:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.elementary import exp, log
-from baracuda_kernels.formula.expression import Expr, constant, input_of, register
+from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
@@ -218,23 +218,23 @@ def formulas_of(problem: ScanDescriptor) -> Formulas:
 
 
 def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
-    """The same for states that are joined as a tree, whatever they are."""
+    """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for halves."""
     row = _row(problem)
     if problem.kind in PRODUCTS and problem.element.is_float:
         row = replace(row, wide=FLOATS) if isinstance(problem, ScanBackwardDescriptor) else SCALED[problem.kind]
-    return _formulas_by(row, problem)
+    return _formulas_by(row, problem, rough=problem.element in HALVES)
 
 
-def _formulas_by(row: Row, problem: ScanDescriptor) -> Formulas:
+def _formulas_by(row: Row, problem: ScanDescriptor, rough: bool = False) -> Formulas:
     element = problem.element
     if isinstance(problem, ScanBackwardDescriptor):
         others = (problem.reads_input, element), (problem.reads_result, element), (problem.reads_indices, I64)
-        return _formulas(row, (element, *(each for is_read, each in others if is_read)), (element,))
+        return _formulas(row, (element, *(each for is_read, each in others if is_read)), (element,), rough)
     outputs = (problem.result_element, I64) if problem.has_indices else (problem.result_element,)
-    return _formulas(row, (element,), outputs)
+    return _formulas(row, (element,), outputs, rough)
 
 
-def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementKind, ...]) -> Formulas:
+def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementKind, ...], rough: bool) -> Formulas:
     computing = row.computed_in(inputs[0])
     given = [_widened(input_of(place, element), computing) for place, element in enumerate(inputs)]
     term = row.term(*given, input_of(len(inputs), I64))[: max(len(outputs), row.least_states)]
@@ -246,9 +246,9 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     stored = [convert(value, register(element)) for value, element in zip(values, outputs, strict=True)]
     joined = row.combine(earlier, later)
     start = row.start(computing)[:count]
-    settled = None if row.settle is None else expanded(row.settle(earlier))
-    lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),))
-    formulas = (expanded(term), expanded(joined), expanded(stored), settled, lifted)
+    settled = None if row.settle is None else expanded(row.settle(earlier), rough)
+    lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),), rough)
+    formulas = (expanded(term, rough), expanded(joined, rough), expanded(stored, rough), settled, lifted)
     return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes)
 
 

@@ -45,11 +45,11 @@ class Split(NamedTuple):
     length: int
 
 
-def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, is_back: bool = False) -> ScanTile:
+def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of so many lines beside each other."""
     if by_columns and lines >= LANES * _vector(formulas) and extent >= SHORT:
         return strips_for(formulas, extent, _vector(formulas))
-    return _tile(formulas, lines, extent, by_columns, is_back)
+    return _tile(formulas, lines, extent, by_columns)
 
 
 def _vector(formulas: Formulas) -> int:
@@ -67,10 +67,10 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
     return ScanTile(beside, steps, strips, max(1, TOTALS_AT_ONCE // beside), strips, vector)
 
 
-def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool, is_back: bool = False) -> ScanTile:
+def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of rows, or of a few columns. One warp hands nothing to others, if it has room for all; what is only compared is cheap to hand on."""
     is_single = len(formulas.states) == 1
-    size = TILE if is_single and not is_back else min(TILE, PAIR_TILE)
+    size = TILE if is_single else min(TILE, PAIR_TILE)
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
     beside = min(BESIDE, power_of_two(lines)) if by_columns else 1
     steps = min(size // beside, most, power_of_two(extent))

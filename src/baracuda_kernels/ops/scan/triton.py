@@ -14,6 +14,7 @@ from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.tiles import SLOT, ScanTile, Split, gradient_tile, split_for, strips_for, tile_for
+from baracuda_kernels.ops.scan.triton_back import scan_back
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.walk import Walk
@@ -65,7 +66,7 @@ def _scan_calls(
     """For operands of these strides, inputs before outputs."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
-    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, is_back)
+    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
     split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else Split(1, extent)
     totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
     is_long = walk.by_columns and split.length >= LONG * tile.height
@@ -83,8 +84,15 @@ def _scan_calls(
     def staged(part: Any, writes: tuple[Operand, ...], tile: ScanTile, stages: int = 1) -> Call:
         programs = walk.programs(tile) * split.segments
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
+        common = functions(formulas).constants() | walk.constants(tile, programs)
+        common |= {"PART": part.value, "TOTALS_AT_ONCE": tile.totals}
+        if is_back and not walk.by_columns:
+            of_body = {"GROUP": walk.group(tile, formulas)}
+        else:
+            of_body = {"COMMUTES": formulas.commutes, "REVERSE": is_back, "STRIPS": tile.strips, "VECTOR": tile.vector}
+            of_body |= {"AHEAD": ahead, "STAGES": stages}
         return Call(
-            scan_tiles,
+            scan_back if is_back and not walk.by_columns else scan_tiles,
             programs,
             (
                 *given,
@@ -93,18 +101,7 @@ def _scan_calls(
                 Count(split.segments),
                 *walk.steps(tile, element),
             ),
-            functions(formulas).constants()
-            | walk.constants(tile, programs)
-            | {
-                "COMMUTES": formulas.commutes,
-                "PART": part.value,
-                "BACK": is_back and not walk.by_columns,
-                "STRIPS": tile.strips,
-                "VECTOR": tile.vector,
-                "TOTALS_AT_ONCE": tile.totals,
-                "AHEAD": ahead,
-                "STAGES": stages,
-            },
+            common | of_body,
             tile.warps,
             registers=MOST_REGISTERS if tile.vector else None,
             contracts=False,
@@ -135,7 +132,7 @@ def _product_calls(
             programs,
             (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(tile, problem.element)),
             {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
-            | {"SUFFIXES": backwards(SUFFIX), "PART": part.value}
+            | {"SUFFIXES": backwards(SUFFIX), "PART": part.value, "REVERSE": is_back}
             | walk.constants(tile, programs),
             tile.warps,
             contracts=False,

@@ -38,7 +38,6 @@ class Functions(NamedTuple):
     settled: Any  # of a state; None where it stays as it is
     lifted: Any  # of a state and a power, None where there is none
     scan: Any  # of a tile of states, along its first axis
-    scan_back: Any  # the same from its last row on
 
     def constants(self) -> dict[str, Any]:
         return {name.upper(): each for name, each in self._asdict().items()}
@@ -59,7 +58,6 @@ def functions(formulas: Formulas) -> Functions:
         settle,
         lift,
         scanning(join),
-        scanning(join, is_back=True),
     )
 
 
@@ -86,20 +84,17 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 def scan_tiles(
     inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, SCAN_BACK: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr, BACK: tl.constexpr,
+    SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
     TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. `REVERSE` is from the
-    last element on. Where it goes `BACK` along rows, a tile's elements are taken as they lie in memory, so that they are read in vectors,
-    and scanned from the last on.
+    last element on.
 
     A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each: its columns are first those of all lines of the first
     piece. Down columns of memory each warp has one such piece, and each thread a strip of it, so that nothing but what these come to
     changes threads.
     """
-    ALL: tl.constexpr = SCAN_BACK if BACK else SCAN
-    MIRRORED: tl.constexpr = REVERSE and not BACK
     TILE: tl.constexpr = STEPS * STRIPS
     COLUMNS: tl.constexpr = STRIPS * LINES
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
@@ -115,46 +110,39 @@ def scan_tiles(
     sources = ()
     for i in tl.static_range(len(inputs)):
         source = inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i])
-        sources += (source + along(extent - 1, axis_steps[i], ALONG[i]) if MIRRORED else source,)  # type: ignore[assignment]
+        sources += (source + along(extent - 1, axis_steps[i], ALONG[i]) if REVERSE else source,)  # type: ignore[assignment]
     slot = (outer.to(tl.int64) * lines + line) * segments
     carry = filled(START(), (1, COLUMNS))  # the same for all pieces
     if PART == SEGMENTS:
-        for first in range(0, segment, TOTALS_AT_ONCE):
-            before = first + tl.arange(0, TOTALS_AT_ONCE)[:, None]
-            is_before = (before < segment) & is_there
-            states = ()
-            for i in tl.static_range(len(totals)):
-                states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
-            states = SCAN(chosen(is_before, states, START(), (TOTALS_AT_ONCE, COLUMNS)))
-            carry = row_of(JOINED(carry, states), tl.minimum(segment - first, TOTALS_AT_ONCE) - 1, TOTALS_AT_ONCE)
-            if SETTLED is not None:
-                carry = SETTLED(carry)
+        carry = come_to(totals, carry, slot, segment, is_there, START, JOINED, SETTLED, SCAN, TOTALS_AT_ONCE, COLUMNS)
     length = tiles * TILE
     begin = segment * length  # that it is whole tiles lets the compiler read vectors
     if PART == TOTALS and COMMUTES:
         carry = filled(START(), (STEPS, COLUMNS))  # every row has a total of its own
     end = tl.minimum(begin + length, extent)
     if AHEAD:
-        at, inside = tile_at(begin, end, extent, strip, is_there, BACK, STEPS, STRIPS)
-        following = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
+        at, inside = tile_at(begin, end, extent, strip, is_there, STEPS, STRIPS)
+        following = read(sources, at, inside, axis_steps, ALONG, REVERSE)
     for first in tl.range(begin, end, TILE, num_stages=STAGES):
         if AHEAD:
             values = following
-            at, inside = tile_at(first + TILE, end, extent, strip, is_there, BACK, STEPS, STRIPS)
-            following = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
-        at, inside = tile_at(first, end, extent, strip, is_there, BACK, STEPS, STRIPS)
+            at, inside = tile_at(first + TILE, end, extent, strip, is_there, STEPS, STRIPS)
+            following = read(sources, at, inside, axis_steps, ALONG, REVERSE)
+        at, inside = tile_at(first, end, extent, strip, is_there, STEPS, STRIPS)
         if not AHEAD:
-            values = read(sources, at, inside, axis_steps, ALONG, MIRRORED)
-        place = extent - 1 - at if MIRRORED else at
-        states = chosen(inside, TERM(values, (place.to(tl.int64),)), START(), (STEPS, COLUMNS))
-        # Of a last tile the carry may be anything: none comes after it.
+            values = read(sources, at, inside, axis_steps, ALONG, REVERSE)
+        place = extent - 1 - at if REVERSE else at
+        states = filled(TERM(values, (place.to(tl.int64),)), (STEPS, COLUMNS))
+        # What is not there may be anything, as may a last tile's carry: nothing comes after them.
+        if LIFTED is not None:
+            states = chosen(inside, states, START(), (STEPS, COLUMNS))
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
         elif LIFTED is not None:
-            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, ALL, BACK, STEPS, STRIPS, LINES)
+            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, STEPS, STRIPS, LINES)
         else:
-            states = ALL(states)
-            before, carry = joined_strips(carry, states, JOINED, BACK, STEPS, STRIPS, LINES)
+            states = SCAN(states)
+            before, carry = joined_strips(carry, states, JOINED, STEPS, STRIPS, LINES)
             states = JOINED(before, states)
         if SETTLED is not None:
             carry = SETTLED(carry)
@@ -164,23 +152,42 @@ def scan_tiles(
                 target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
                 target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
                 step = axis_steps[len(inputs) + i]
-                if MIRRORED:
+                if REVERSE:
                     target += along(extent - 1, step, ALONG[len(inputs) + i]) - along(at, step, ALONG[len(inputs) + i])
                 else:
                     target += along(at, step, ALONG[len(inputs) + i])
                 tl.store(target, tl.broadcast_to(results[i], (STEPS, COLUMNS)).to(outputs[i].dtype.element_ty), mask=inside)
     if PART == TOTALS:
         if COMMUTES:
-            before, carry = joined_strips(filled(START(), (1, COLUMNS)), ALL(carry), JOINED, BACK, STEPS, STRIPS, LINES)
+            before, carry = joined_strips(filled(START(), (1, COLUMNS)), SCAN(carry), JOINED, STEPS, STRIPS, LINES)
         for i in tl.static_range(len(totals)):
             tl.store(totals[i] + slot + segment, carry[i], mask=is_there & (strip == 0))
 
 
 @triton.jit
-def tile_at(first, end, extent, strip, is_there, BACK: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr):
-    """How far from where the walk begins, or the line, a tile's elements are, and which of them there are."""
+def come_to(
+    totals, carry, slot, segment, is_there, START: tl.constexpr, JOINED: tl.constexpr, SETTLED: tl.constexpr, SCAN: tl.constexpr,
+    AT_ONCE: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """What all segments before this one come to."""
+    for first in range(0, segment, AT_ONCE):
+        before = first + tl.arange(0, AT_ONCE)[:, None]
+        is_before = (before < segment) & is_there
+        states = ()
+        for i in tl.static_range(len(totals)):
+            states += (tl.load(totals[i] + slot + before, mask=is_before),)  # type: ignore[assignment]
+        states = SCAN(chosen(is_before, states, START(), (AT_ONCE, COLUMNS)))
+        carry = row_of(JOINED(carry, states), tl.minimum(segment - first, AT_ONCE) - 1, AT_ONCE)
+        if SETTLED is not None:
+            carry = SETTLED(carry)
+    return carry
+
+
+@triton.jit
+def tile_at(first, end, extent, strip, is_there, STEPS: tl.constexpr, STRIPS: tl.constexpr):
+    """How far from where the walk begins a tile's elements are, and which of them there are."""
     step = tl.arange(0, STEPS)[:, None]
-    begun = (extent - 1) // STEPS * STEPS - first if BACK else first + strip * STEPS
+    begun = first + strip * STEPS
     if STRIPS == 1:
         inside = (begun + step < extent) & is_there
     else:  # one comparison for each, with what each thread has
@@ -189,20 +196,18 @@ def tile_at(first, end, extent, strip, is_there, BACK: tl.constexpr, STEPS: tl.c
 
 
 @triton.jit
-def read(sources, at, inside, axis_steps, ALONG: tl.constexpr, MIRRORED: tl.constexpr):
+def read(sources, at, inside, axis_steps, ALONG: tl.constexpr, REVERSE: tl.constexpr):
     values = ()
     for i in tl.static_range(len(sources)):
         step = along(at, axis_steps[i], ALONG[i])
-        values += (tl.load(sources[i] - step if MIRRORED else sources[i] + step, mask=inside),)  # type: ignore[assignment]
+        values += (tl.load(sources[i] - step if REVERSE else sources[i] + step, mask=inside),)  # type: ignore[assignment]
     return values
 
 
 @triton.jit
-def joined_strips(
-    carry, states, JOINED: tl.constexpr, BACK: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr
-):
+def joined_strips(carry, states, JOINED: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr):
     """Of strips that are scanned each by itself, what comes before each of them, from the carry on, and the carry after the last."""
-    ends = row_of(states, 0 if BACK else STEPS - 1, STEPS)
+    ends = row_of(states, STEPS - 1, STEPS)
     before = carry
     if STRIPS == 1:
         carry = JOINED(carry, ends)
@@ -227,13 +232,13 @@ def shaped(states, SHAPE: tl.constexpr):
 
 @triton.jit
 def scan_powers(
-    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, BACK: tl.constexpr,
+    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr,
     STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
     """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
     each that is joined."""
     largest = tl.max(states[0], 0, keep_dims=True)
-    first = row_of(states, STEPS - 1 if BACK else 0, STEPS)[0]
+    first = row_of(states, 0, STEPS)[0]
     if STRIPS > 1:
         piece = tl.arange(0, STRIPS)[None, :, None]
         largest = tl.max(tl.reshape(largest, (1, STRIPS, LINES)), 1, keep_dims=True)
@@ -243,12 +248,12 @@ def scan_powers(
     top = tl.maximum(largest, carry[0])
     is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
     if tl.min(is_near.to(tl.int32)) > 0:
-        sums = tl.cumsum(LIFTED(states, (top,))[0], 0, reverse=BACK)
-        before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, BACK, STEPS, STRIPS, LINES)
+        sums = tl.cumsum(LIFTED(states, (top,))[0], 0)
+        before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, STEPS, STRIPS, LINES)
         m, s, carry_m, carry_s = tl.broadcast_to(top, (STEPS, STRIPS * LINES)), sums + before_sums[0], top, sum_after[0]
     else:
         scanned = SCAN(states)
-        before, after = joined_strips(carry, scanned, JOINED, BACK, STEPS, STRIPS, LINES)
+        before, after = joined_strips(carry, scanned, JOINED, STEPS, STRIPS, LINES)
         m, s = JOINED(before, scanned)
         carry_m, carry_s = after
     return (m, s), (carry_m, carry_s)

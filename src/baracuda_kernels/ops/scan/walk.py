@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import Argument, Count, Step, is_wide
+from baracuda_kernels.gpu.call import VECTOR_BYTES, Argument, Count, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims
 from baracuda_kernels.lang.geometry import Dim, collapse, dim_of
+from baracuda_kernels.ops.scan.rows import Formulas
 from baracuda_kernels.ops.scan.tiles import ScanTile
 
 __all__ = ["Walk"]
@@ -45,6 +46,11 @@ class Walk(NamedTuple):
     def programs(self, tile: ScanTile) -> int:
         return self.blocks(tile) * math.prod(dim.extent for dim in self.others)
 
+    def group(self, tile: ScanTile, formulas: Formulas) -> int:
+        """How many elements are read at once along rows."""
+        smallest = min(element.size for element in (*formulas.inputs, *formulas.outputs))
+        return min(VECTOR_BYTES // smallest, tile.steps) if 1 in self.axis.steps else 1
+
     def counts(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
         """Of lines, of tiles beside each other, and of a line's elements."""
         by_columns, by_rows = self._vectors(tile, element)
@@ -59,7 +65,7 @@ class Walk(NamedTuple):
     def constants(self, tile: ScanTile, programs: int) -> dict[str, Any]:
         along, beside = (tuple(step == 1 for step in dim.steps) for dim in (self.axis, self.beside))
         wide = is_wide(max(programs, self.axis.extent, self.beside.extent))
-        return {"REVERSE": self.is_back, "BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps, "WIDE": wide}
+        return {"BESIDE": beside, "ALONG": along, "LINES": tile.lines, "STEPS": tile.steps, "WIDE": wide}
 
     def _vectors(self, tile: ScanTile, element: ElementKind) -> tuple[ElementKind | None, ElementKind | None]:
         """Along which of the two vectors are read, if any: whose steps and extents matter for that."""

@@ -1,0 +1,180 @@
+"""Scans on CUDA back along rows.
+
+Elements are read in vectors, as they lie. The thread that has one joins its elements from the last to the first, and all of them to what comes
+before: what ran before the tile, and the vectors of the tile that are nearer to the end. Of those, each thread reads its neighbour's once more,
+which is in a cache by then, so that a scan from one on gives what comes before each.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from baracuda_kernels.gpu.indexing import along, offset
+from baracuda_kernels.ops.scan.triton_bodies import NEAR, SEGMENTS, TOTALS, chosen, come_to, filled, row_of
+
+__all__ = ["scan_back"]
+
+
+@triton.jit
+def scan_back(
+    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
+    START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
+    SCAN: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
+    STEPS: tl.constexpr, GROUP: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side. A tile is `LINES` lines
+    of `STEPS` elements, in groups of `GROUP`."""
+    GROUPS: tl.constexpr = STEPS // GROUP
+    program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
+    segment = program % segments
+    block = program // segments
+    line = block % blocks * LINES + tl.arange(0, LINES)[None, :]
+    outer = block // blocks
+    is_there = line < lines
+    sources, targets = (), ()
+    for i in tl.static_range(len(inputs)):
+        source = inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i])
+        sources += (source[:, :, None],)  # type: ignore[assignment]
+    for i in tl.static_range(len(outputs)):
+        target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
+        target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
+        targets += (target[:, :, None],)  # type: ignore[assignment]
+    slot = (outer.to(tl.int64) * lines + line) * segments
+    carry = filled(START(), (1, LINES))
+    if PART == SEGMENTS:
+        carry = come_to(totals, carry, slot, segment, is_there, START, JOINED, SETTLED, SCAN, TOTALS_AT_ONCE, LINES)
+    begin = segment * tiles * STEPS
+    end = tl.minimum(begin + tiles * STEPS, extent)
+    group = tl.arange(0, GROUPS)[:, None]
+    for first in range(begin, end, STEPS):
+        begun = extent - GROUP - first - group * GROUP  # where each group begins
+        place = begun[:, :, None] + tl.arange(0, GROUP)[None, None, :]
+        inside = (place >= 0) & is_there[:, :, None]
+        values = read(sources, place, inside, axis_steps, ALONG, GROUP)
+        is_nearer = (place >= -GROUP) & (is_there & (group > 0))[:, :, None]
+        nearer = read(sources, place + GROUP, is_nearer, axis_steps, ALONG, GROUP)
+        # What is not there may be anything, as may a last tile's carry: nothing comes after them.
+        own = terms(values, begun, TERM, GROUPS, LINES, GROUP)
+        others = terms(nearer, begun + GROUP, TERM, GROUPS, LINES, GROUP)
+        if LIFTED is not None:
+            states = of_powers(carry, own, others, begun, is_there, START, JOINED, LIFTED, SCAN, GROUPS, LINES, GROUP)
+        else:
+            states = of_states(carry, own, others, START, JOINED, SCAN, GROUPS, LINES, GROUP)
+        carry = row_of(states[0], GROUPS - 1, GROUPS)
+        if SETTLED is not None:
+            carry = SETTLED(carry)
+        if PART != TOTALS:
+            results = ()
+            for k in tl.static_range(GROUP):
+                results += (filled(VALUE(states[k], values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
+            for i in tl.static_range(len(outputs)):
+                step = along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
+                tl.store(targets[i] + step, together(results, i, GROUP).to(outputs[i].dtype.element_ty), mask=inside)
+    if PART == TOTALS:
+        for i in tl.static_range(len(totals)):
+            tl.store(totals[i] + slot + segment, carry[i], mask=is_there)
+
+
+@triton.jit
+def read(sources, place, inside, axis_steps, ALONG: tl.constexpr, GROUP: tl.constexpr):
+    """Of every element of a group the operands."""
+    everything = ()
+    for i in tl.static_range(len(sources)):
+        everything += (apart(tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside), GROUP),)  # type: ignore[assignment]
+    values = ()
+    for k in tl.static_range(GROUP):
+        operands = ()
+        for i in tl.static_range(len(sources)):
+            operands += (everything[i][k],)  # type: ignore[assignment]
+        values += (operands,)  # type: ignore[assignment]
+    return values
+
+
+@triton.jit
+def terms(values, begun, TERM: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr):
+    found = ()
+    for k in tl.static_range(GROUP):
+        found += (filled(TERM(values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
+    return found
+
+
+@triton.jit
+def of_states(
+    carry, own, others, START: tl.constexpr, JOINED: tl.constexpr, SCAN: tl.constexpr,
+    GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """All of a tile, from the carry on."""
+    is_second = tl.arange(0, GROUPS)[:, None] > 0
+    nearer = chosen(is_second, joined_back(others, JOINED, GROUP)[0], START(), (GROUPS, LINES))
+    before = chosen(is_second, JOINED(carry, SCAN(nearer)), carry, (GROUPS, LINES))  # a start is to have others joined to it
+    states = ()
+    within = joined_back(own, JOINED, GROUP)
+    for k in tl.static_range(GROUP):
+        states += (JOINED(before, within[k]),)  # type: ignore[assignment]
+    return states
+
+
+@triton.jit
+def of_powers(
+    carry, own, others, begun, is_there, START: tl.constexpr, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr,
+    GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one."""
+    top = carry[0]
+    for k in tl.static_range(GROUP):
+        top = tl.maximum(top, tl.max(tl.where(begun + k >= 0, own[k][0], top), 0, keep_dims=True))
+    first = row_of(own[GROUP - 1], 0, GROUPS)[0]
+    is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
+    if tl.min(is_near.to(tl.int32)) > 0:
+        nearer = tl.where(tl.arange(0, GROUPS)[:, None] > 0, lifted_sums(others, top, LIFTED, GROUP)[0], 0.0)
+        before = tl.cumsum(nearer, 0) + LIFTED(carry, (top,))[0]
+        sums = lifted_sums(own, top, LIFTED, GROUP)
+        states = ()
+        for k in tl.static_range(GROUP):
+            states += ((tl.broadcast_to(top, (GROUPS, LINES)), before + sums[k]),)  # type: ignore[assignment]
+    else:
+        states = of_states(carry, own, others, START, JOINED, SCAN, GROUPS, LINES, GROUP)
+    return states
+
+
+@triton.jit
+def lifted_sums(states, top, LIFTED: tl.constexpr, GROUP: tl.constexpr):
+    sums = (LIFTED(states[GROUP - 1], (top,))[0],)
+    for k in tl.static_range(1, GROUP):
+        sums = (LIFTED(states[GROUP - 1 - k], (top,))[0] + sums[0],) + sums  # type: ignore[assignment]  # noqa: RUF005
+    return sums
+
+
+@triton.jit
+def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
+    """Each to those after it."""
+    joined = (states[GROUP - 1],)
+    for k in tl.static_range(1, GROUP):
+        joined = (JOINED(joined[0], states[GROUP - 1 - k]),) + joined  # type: ignore[assignment]  # noqa: RUF005
+    return joined
+
+
+@triton.jit
+def apart(values, GROUP: tl.constexpr):
+    """The elements of groups, the last axis, one by one."""
+    if GROUP == 1:
+        return (tl.reshape(values, (values.shape[0], values.shape[1])),)
+    else:
+        even, odd = tl.split(tl.reshape(values, (values.shape[0], values.shape[1], GROUP // 2, 2)))
+        evens, odds = apart(even, GROUP // 2), apart(odd, GROUP // 2)
+        found = ()
+        for k in tl.static_range(GROUP // 2):
+            found += (evens[k], odds[k])  # type: ignore[assignment]
+        return found
+
+
+@triton.jit
+def together(results, i: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0, EVERY: tl.constexpr = 1):
+    """Of every element of a group one result, as the last axis."""
+    if GROUP == 1:
+        return results[FIRST][i][:, :, None]
+    else:
+        even = together(results, i, GROUP // 2, FIRST, 2 * EVERY)
+        pairs = tl.join(even, together(results, i, GROUP // 2, FIRST + EVERY, 2 * EVERY))
+        return tl.reshape(pairs, (pairs.shape[0], pairs.shape[1], GROUP))
