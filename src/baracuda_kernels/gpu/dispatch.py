@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.formula.views import OverViews
 from baracuda_kernels.gpu.call import At, Step
 from baracuda_kernels.gpu.compile import as_constant
 
@@ -16,15 +17,24 @@ def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) ->
     """`kernel[grid](...)` for the first of the plan's calls, on PyTorch tensors by name."""
     launch: Any = plan.admit(args)
     call, declared = launch.calls[0], plan.args_type.OPERANDS
-    names = [declared[place].name for place in getattr(launch, "places", range(len(declared)))]
+    names = [operand.name for operand in declared]
+    if isinstance(launch, OverViews):
+        tensors = [_from(operands[names[view.operand]], view.offset) for view in launch.views]
+    else:
+        tensors = [operands.get(names[place]) for place in getattr(launch, "places", range(len(declared)))]
 
     def given(argument: Any) -> Any:
         if isinstance(argument, tuple):
             return tuple(map(given, argument))
         if isinstance(argument, At):
-            return operands[names[argument.operand]]
+            return tensors[argument.operand]
         return argument.value if isinstance(argument, Step) else argument
 
     arguments = [given(argument) for argument in call.arguments]
     constants = {name: as_constant(value) for name, value in call.constants.items()}
     return lambda: call.body[(call.blocks,)](*arguments, **constants, num_warps=call.warps)
+
+
+def _from(tensor: Any, offset: int) -> Any:
+    """What begins so many bytes after a contiguous one."""
+    return tensor.reshape(-1)[offset // tensor.element_size() :]
