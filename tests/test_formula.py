@@ -20,7 +20,7 @@ DTYPES = {
     E.F32: "float32", E.F64: "float64", E.I8: "int8", E.I16: "int16", E.I32: "int32", E.I64: "int64", E.U8: "uint8", E.BOOL: "bool",
 }  # fmt: skip
 NUMBERS = (E.F32, E.F64, E.I8, E.I16, E.I32, E.I64, E.U8)
-CASTS = ("where", "convert", "bitcast")
+CASTS = ("where", "rarely", "convert", "bitcast")
 
 
 def run(program: Program, *arrays: Any, parameters: Any = ()) -> list[Any]:

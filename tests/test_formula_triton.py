@@ -20,7 +20,7 @@ import torch
 import baracuda_kernels as bk
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.formula import operations
-from baracuda_kernels.formula.expression import Expr, Program, constant, input_of, make, parameter_of
+from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of
 from baracuda_kernels.formula.operations import (
     BITS,
     FLOATS_ONLY,
@@ -32,6 +32,7 @@ from baracuda_kernels.formula.operations import (
     reciprocal,
     where,
 )
+from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.triton_tiles import Tile, block_for, elements_per_thread, live_words, tile_for
 
 from conftest import DEVICE, STREAM
@@ -147,7 +148,7 @@ WANTED: dict[str, Callable[..., Any]] = {
     "popcount": by_python(lambda x, bits: (x % (1 << bits)).bit_count()),
     "clz": by_python(lambda x, bits: bits - (x % (1 << bits)).bit_length()),
 }  # fmt: skip
-SPECIAL = {"fma", "reciprocal", "exp2_roughly", "where", "convert", "bitcast"}  # have tests of their own
+SPECIAL = {"fma", "reciprocal", "exp2_roughly", "where", "rarely", "convert", "bitcast"}  # have tests of their own
 
 
 def same(got: Any, wanted: Any) -> bool:
@@ -241,6 +242,28 @@ def test_bitcast(source: E, target: E) -> None:
     got = numpy.zeros(numbers.shape, DTYPES[target])
     run(Program((source,), (target,), (bitcast(input_of(0, source), target),)), [numbers, got])
     assert same(got, numbers.view(DTYPES[target]))
+
+
+@pytest.mark.parametrize("shape", [(5000,), (3, 40), ()])
+@pytest.mark.parametrize("asked", [(), (7,), (0, 4999)])
+def test_what_is_rare_is_computed_where_it_is_asked_for(asked: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """By programs in which nobody asks, in which one does, and in which a nested one does."""
+    x, y = (numpy.arange(1.0, 1 + numpy.prod(shape, dtype=int), dtype="f4").reshape(shape) for _ in range(2))
+    for place in asked:
+        if place < x.size:
+            x.reshape(-1)[place] *= -1.0
+    inner = operations.rarely(Y > 4990.0, Y * 3.0, Y)
+    program = Program((E.F32,) * 2, (E.F32,) * 2, (operations.rarely(X < 0.0, X - inner, X + inner), X * 2.0))
+    without = usual(program)
+    assert without is not None and not any(each.operation == "rarely" for each in in_order(without.results))
+    first, second = numpy.zeros_like(x), numpy.zeros_like(x)
+    run(program, [x, y, first, second])
+    tripled = numpy.where(y > 4990.0, y * 3, y)
+    assert same(first, numpy.where(x < 0, x - tripled, x + tripled)) and same(second, x * 2)
+
+
+def test_where_nothing_is_rare_there_is_no_other_program() -> None:
+    assert usual(Program((E.F32,) * 2, (E.F32,), (where(X < Y, X, Y),))) is None
 
 
 @pytest.mark.parametrize("element", REGISTERS, ids=str)
@@ -501,7 +524,7 @@ def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> Non
         results = [
             operations.applied(name, *(input_of(place, element) for place in range(arity)))
             for name, (arity, _) in operations.OPERATIONS.items()
-            if name not in ("where", "convert", "bitcast") and operations._allowed(name, element)
+            if name not in ("where", "rarely", "convert", "bitcast") and operations._allowed(name, element)
         ]
         results += [convert(input_of(0, element), other) for other in REGISTERS]
         return Program((element,) * 3, tuple(result.element for result in results), tuple(results))
@@ -519,4 +542,4 @@ def test_an_expression_of_no_operation_is_refused() -> None:
 
     unexpanded: Expr = make("gamma", E.F32, (X,))
     with pytest.raises(KeyError, match="gamma"):
-        source_of(Program((E.F32,), (E.F32,), (unexpanded,)), "name")
+        source_of(Program((E.F32,), (E.F32,), (unexpanded,)), "name", (0,))

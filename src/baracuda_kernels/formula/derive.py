@@ -28,6 +28,7 @@ _RULES: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
     "fma": lambda d, y, a, b, c: (d * b, d * a, d),
     "sqrt": lambda d, y, x: (d / (y + y),),
     "where": lambda d, y, c, a, b: (None, where(c, d, _zero(d)), where(c, _zero(d), d)),
+    "rarely": lambda d, y, c, a, b: (None, where(c, d, _zero(d)), where(c, _zero(d), d)),
     "convert": lambda d, y, x: (convert(d, x.element) if x.element.is_float and y.element.is_float else None,),
 }
 

@@ -116,5 +116,5 @@ _OPERATIONS: dict[str, Callable[..., np.ndarray]] = {
     "bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor, "bit_not": np.invert,
     "shl": np.left_shift, "shr": np.right_shift, "shr_logical": lambda a, b: (_unsigned(a) >> _unsigned(b)).view(a.dtype),
     "quotient": _quotient, "remainder": np.fmod, "mul_high": _mul_high, "popcount": lambda x: np.bitwise_count(_unsigned(x)), "clz": _clz,
-    "where": np.where, "convert": lambda x: x,
+    "where": np.where, "rarely": np.where, "convert": lambda x: x,
 }  # fmt: skip

@@ -215,7 +215,8 @@ def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]
     if operation in ("convert", "bitcast"):
         (value,) = args
         return operations.convert(value, element) if operation == "convert" else operations.bitcast(value, element)
-    return operations.where(*args) if operation == "where" else operations.applied(operation, *args)
+    choices = {"where": operations.where, "rarely": operations.rarely}
+    return choices[operation](*args) if operation in choices else operations.applied(operation, *args)
 
 
 def _written(value: Number) -> str:

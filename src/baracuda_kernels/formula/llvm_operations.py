@@ -214,6 +214,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "popcount": _same_kind("ctpop"),
     "clz": lambda e, here, x: e.intrinsic("ctlz", x.type, x, ir.Constant(ir.IntType(1), 0)),
     "where": lambda e, here, c, a, b: e.builder.select(c, a, b),
+    "rarely": lambda e, here, c, a, b: e.builder.select(c, a, b),
     "convert": _convert,
     "bitcast": lambda e, here, x: e.builder.bitcast(x, e.register(here.element)),
 }

@@ -13,7 +13,7 @@ from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
 __all__ = [
     "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
-    "mul_high", "ne", "popcount", "quotient", "reciprocal", "remainder", "rint", "shr_logical", "sqrt", "trunc", "where",
+    "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "shr_logical", "sqrt", "trunc", "where",
 ]  # fmt: skip
 
 Rule = Callable[..., ElementKind]
@@ -27,7 +27,7 @@ def _truth(*elements: ElementKind) -> ElementKind:
     return ElementKind.BOOL
 
 
-# How many operands, all of one element, and what they give. `where`, `convert` and `bitcast` are special.
+# How many operands, all of one element, and what they give. `where`, `rarely`, `convert` and `bitcast` are special.
 OPERATIONS: dict[str, tuple[int, Rule]] = {
     "add": (2, _same), "sub": (2, _same), "mul": (2, _same), "neg": (1, _same), "absolute": (1, _same),
     "div": (2, _same), "reciprocal": (1, _same), "exp2_roughly": (1, _same), "fma": (3, _same), "sqrt": (1, _same),
@@ -36,7 +36,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "bit_and": (2, _same), "bit_or": (2, _same), "bit_xor": (2, _same), "bit_not": (1, _same),
     "shl": (2, _same), "shr": (2, _same), "shr_logical": (2, _same),
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
-    "where": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
+    "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
 F32_ONLY = ("exp2_roughly",)
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
@@ -69,13 +69,22 @@ def _allowed(operation: str, element: ElementKind) -> bool:
 
 def where(condition: Expr, a: Expr | Number, b: Expr | Number) -> Expr:
     """`a` where the condition holds, else `b`: a choice, so that NaN in the other one does not show."""
+    return _chosen("where", condition, a, b)
+
+
+def rarely(condition: Expr, a: Expr, b: Expr) -> Expr:
+    """The same of an `a` that costs much and is seldom asked for: where nobody nearby asks, it need not be computed."""
+    return _chosen("rarely", condition, a, b)
+
+
+def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number) -> Expr:
     like = a if isinstance(a, Expr) else b
     if not isinstance(like, Expr) or condition.element is not ElementKind.BOOL:
-        raise TypeError(f"where: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
+        raise TypeError(f"{operation}: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
     first, second = (each if isinstance(each, Expr) else constant(each, like.element) for each in (a, b))
     if first.element is not second.element:
-        raise TypeError(f"where: got {first.element} and {second.element}, wanted one element")
-    return first if first is second else make("where", first.element, (condition, first, second))
+        raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one element")
+    return first if first is second else make(operation, first.element, (condition, first, second))
 
 
 def convert(value: Expr, element: ElementKind) -> Expr:

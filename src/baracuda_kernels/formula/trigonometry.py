@@ -18,6 +18,7 @@ from baracuda_kernels.formula.operations import (
     fma,
     mul_high,
     ne,
+    rarely,
     reciprocal,
     rint,
     shr_logical,
@@ -59,6 +60,7 @@ _COS = (
     (0.0416666666666666, -0.0013888888888874448, 2.4801587289641504e-05, -2.7557314389045333e-07, 2.087572727656686e-09,
      -1.1359813994323324e-11),
 )  # fmt: skip
+_SIN_ROUGH, _COS_ROUGH = (-0.166631207, 0.00815645047), (0.0416608378, -0.00136429979)
 # (asin(t) - t) / t³ and (atan(t) - t) / t³ of t² <= 1/4.
 _ASIN = (
     (0.166667536, 0.0749525875, 0.0454746671, 0.0241607204, 0.0421948694),
@@ -122,8 +124,8 @@ def _far(a: Expr) -> Reduced:
 
 
 def _right_angles(a: Expr) -> Reduced:
-    near = a < by_element(a, 2.0**16, 2.0**20)
-    n, r, low = (where(near, usual, rare) for usual, rare in zip(_near(a), _far(a), strict=True))
+    is_far = ~(a < by_element(a, 2.0**16, 2.0**20))  # as is NaN
+    n, r, low = (rarely(is_far, rare, usual) for rare, usual in zip(_far(a), _near(a), strict=True))
     return n, r, low
 
 
@@ -165,6 +167,44 @@ def tan(x: Expr) -> Expr:
     sine, cosine = _sine_and_cosine(r, low)
     odd = ne(n & 1, 0)
     return with_sign(where(odd, cosine, sine) / where(odd, sine, cosine), sign_bit(x) ^ (n << (format_of(x).width - 1)))
+
+
+def _roughly_turned(x: Expr, quarter: int) -> tuple[Expr, Expr, Expr]:
+    """n of an angle of any sign but its own, and the sine and the cosine of r, for halves."""
+    a = absolute(x)
+    k, n = nearest(a, 2 / pi)
+    r = a
+    for part in parts(HALF_PI, a, 3):
+        r = fma(k, -part, r)
+    far_n, far_r, low = _far(a)
+    is_far = ~(a < 2.0**16)
+    n, r = rarely(is_far, far_n, n), rarely(is_far, far_r + low, r)
+    z = r * r
+    sine = fma(z * r, polynomial(z, _SIN_ROUGH), r)
+    return n + quarter if quarter else n, sine, fma(z, polynomial(z, (-0.5, *_COS_ROUGH)), 1.0)
+
+
+def _rough_sine(x: Expr, quarter: int) -> Expr:
+    n, sine, cosine = _roughly_turned(x, quarter)
+    return with_sign(where(ne(n & 1, 0), cosine, sine), (n & 2) << (format_of(x).width - 2))
+
+
+@sin.roughly
+def _sin_roughly(x: Expr) -> Expr:
+    return with_sign(_rough_sine(x, 0), sign_bit(x))
+
+
+@cos.roughly
+def _cos_roughly(x: Expr) -> Expr:
+    return _rough_sine(x, 1)
+
+
+@tan.roughly
+def _tan_roughly(x: Expr) -> Expr:
+    n, sine, cosine = _roughly_turned(x, 0)
+    odd = ne(n & 1, 0)
+    ratio = where(odd, cosine, sine) * reciprocal(where(odd, sine, cosine))
+    return with_sign(ratio, sign_bit(x) ^ (n << (format_of(x).width - 1)))
 
 
 def _half_turns(x: Expr) -> Reduced:

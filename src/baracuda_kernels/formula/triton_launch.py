@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -21,10 +21,11 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.formula.expression import Program, in_order
-from baracuda_kernels.formula.triton_source import formula, inputs_of
+from baracuda_kernels.formula.rare import usual
+from baracuda_kernels.formula.triton_source import formula, inputs_of, usual_formula
 from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for
 from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Step, is_wide
-from baracuda_kernels.gpu.indexing import dims, offset
+from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.lang.geometry import Dim, collapse
 
@@ -41,7 +42,7 @@ STRIDED = tl.constexpr(2)
 @triton.jit
 def flat(
     inputs, outputs, count, whole, numbers,
-    FORMULA: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, HAS_REST: tl.constexpr, WIDE: tl.constexpr,
+    FORMULA: tl.constexpr, USUAL: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, HAS_REST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`whole` elements are whole vectors. If there is a rest, they are whole blocks instead: where elements are tested one by one,
     there are no vectors."""
@@ -49,31 +50,33 @@ def flat(
     place = _in_vectors(first + tl.arange(0, BLOCK), VECTOR)
     if HAS_REST:
         if first < whole:
-            _flat(inputs, outputs, place, None, numbers, FORMULA, STEPS, BLOCK)
+            _flat(inputs, outputs, place, None, numbers, FORMULA, USUAL, STEPS, BLOCK)
         else:
-            _flat(inputs, outputs, place, place < count, numbers, FORMULA, STEPS, BLOCK)
+            _flat(inputs, outputs, place, place < count, numbers, FORMULA, USUAL, STEPS, BLOCK)
     else:
-        _flat(inputs, outputs, place, place < whole, numbers, FORMULA, STEPS, BLOCK)
+        _flat(inputs, outputs, place, place < whole, numbers, FORMULA, USUAL, STEPS, BLOCK)
 
 
 @triton.jit
-def _flat(inputs, outputs, place, inside, numbers, FORMULA: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+def _flat(
+    inputs, outputs, place, inside, numbers, FORMULA: tl.constexpr, USUAL: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr
+):
     values = ()
     for i in tl.static_range(len(inputs)):
         if STEPS[i] == BROADCAST:
             values += (_read(inputs[i], None),)  # type: ignore[assignment]
         else:
             values += (_read(inputs[i] + place, inside),)  # type: ignore[assignment]
-    results = FORMULA(values, numbers)
+    results = _computed(values, numbers, (BLOCK,), FORMULA, USUAL)
     for i in tl.static_range(len(outputs)):
-        result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
+        result = results[i].to(outputs[i].dtype.element_ty)
         tl.store(outputs[i] + place, result, mask=inside)
 
 
 @triton.jit
 def tiled(
     inputs, outputs, rows, cols, row_blocks, col_blocks, extents, outer_steps, row_steps, col_steps, numbers,
-    FORMULA: tl.constexpr, ROW_STEPS: tl.constexpr, COL_STEPS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    FORMULA: tl.constexpr, USUAL: tl.constexpr, ROW_STEPS: tl.constexpr, COL_STEPS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
     ROW_VECTOR: tl.constexpr, COL_VECTOR: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """An operand that does not depend on the row or the column is read once for all of them."""
@@ -95,30 +98,45 @@ def tiled(
             values += (_read(source, row < rows),)  # type: ignore[assignment]
         else:
             values += (_read(source, (row < rows) & (col < cols)),)  # type: ignore[assignment]
-    results = FORMULA(values, numbers)
+    results = _computed(values, numbers, (ROWS, COLS), FORMULA, USUAL)
     if len(outputs) > 1:
         tl.debug_barrier()  # an output may be an input that other threads have still to read
     for i in tl.static_range(len(outputs)):
         target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
         target = _along(target, row, row_steps[len(inputs) + i], ROW_STEPS[len(inputs) + i])
         target = _along(target, col, col_steps[len(inputs) + i], COL_STEPS[len(inputs) + i])
-        result = tl.broadcast_to(results[i], (ROWS, COLS)).to(outputs[i].dtype.element_ty)
+        result = results[i].to(outputs[i].dtype.element_ty)
         tl.store(target, result, mask=(row < rows) & (col < cols))
 
 
 @triton.jit
 def scattered(
-    inputs, outputs, count, extents, steps, numbers, FORMULA: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr
+    inputs, outputs, count, extents, steps, numbers, FORMULA: tl.constexpr, USUAL: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr
 ):  # fmt: skip
     place = tl.program_id(0).to(tl.int64 if WIDE else tl.int32) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
     values = ()
     for i in tl.static_range(len(inputs)):
         values += (_read(inputs[i] + offset(place, extents, steps[i]), inside),)  # type: ignore[assignment]
-    results = FORMULA(values, numbers)
+    results = _computed(values, numbers, (BLOCK,), FORMULA, USUAL)
     for i in tl.static_range(len(outputs)):
-        result = tl.broadcast_to(results[i], (BLOCK,)).to(outputs[i].dtype.element_ty)
+        result = results[i].to(outputs[i].dtype.element_ty)
         tl.store(outputs[i] + offset(place, extents, steps[len(inputs) + i]), result, mask=inside)
+
+
+@triton.jit
+def _computed(values, numbers, SHAPE: tl.constexpr, FORMULA: tl.constexpr, USUAL: tl.constexpr):
+    """What is rare is computed for all elements if one asks for it, and else for none."""
+    if USUAL is None:
+        return filled(FORMULA(values, numbers), SHAPE)
+    else:
+        found = filled(USUAL(values, numbers), SHAPE)
+        results = ()
+        for i in tl.static_range(len(found) - 1):
+            results += (found[i],)  # type: ignore[assignment]
+        if tl.max(found[len(found) - 1].to(tl.int32)) > 0:
+            results = filled(FORMULA(values, numbers), SHAPE)
+        return results
 
 
 @triton.jit
@@ -149,6 +167,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
 COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
+WITH_RARE = 80  # registers: six programs of four warps share a multiprocessor
 LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
@@ -205,6 +224,15 @@ class Operands(NamedTuple):
             frozenset(counted),
         )
 
+    def formulas(self) -> dict[str, Any]:
+        return {"FORMULA": formula(self.program), "USUAL": usual_formula(self.program)}
+
+    def registers(self) -> int | None:
+        """What a thread may have: of what is rare, numbers may be kept in memory rather than take registers from what is not."""
+        if usual(self.program) is not None:
+            return WITH_RARE
+        return MOST_REGISTERS if len(in_order(self.program.results)) >= LONG else None
+
     def pointers(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """To the inputs and to the outputs."""
         pairs = zip(self.places, self.elements, strict=True)
@@ -243,7 +271,7 @@ def _flat_call(operands: Operands, axis: Dim) -> Call:
             -(-count // block.size),
             (*operands.pointers(), Count(count), whole, operands.numbers),
             {
-                "FORMULA": formula(operands.program),
+                **operands.formulas(),
                 "STEPS": axis.steps,
                 "BLOCK": block.size,
                 "VECTOR": block.vector,
@@ -251,7 +279,7 @@ def _flat_call(operands: Operands, axis: Dim) -> Call:
                 "WIDE": is_wide(count),
             },
             block.warps,
-            registers=MOST_REGISTERS if len(in_order(operands.program.results)) >= LONG else None,
+            registers=operands.registers(),
             contracts=False,
         )
 
@@ -292,7 +320,7 @@ def _tiled_call(operands: Operands, outer: Sequence[Dim], row: Dim, col: Dim) ->
             operands.numbers,
         ),
         {
-            "FORMULA": formula(operands.program),
+            **operands.formulas(),
             "ROW_STEPS": tuple(step if step in (0, 1) else STRIDED.value for step in row.steps),
             "COL_STEPS": tuple(step if step in (0, 1) else STRIDED.value for step in col.steps),
             "ROWS": tile.rows,
@@ -320,7 +348,7 @@ def _scattered_call(operands: Operands, axes: Sequence[Dim]) -> Call:
         scattered,
         -(-count // block.size),
         (*operands.pointers(), Count(count), extents, tuple(steps), operands.numbers),
-        {"FORMULA": formula(operands.program), "BLOCK": block.size, "WIDE": is_wide(count)},
+        {**operands.formulas(), "BLOCK": block.size, "WIDE": is_wide(count)},
         block.warps,
         registers=MOST_REGISTERS,
         contracts=False,

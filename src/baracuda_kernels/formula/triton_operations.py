@@ -187,6 +187,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "popcount": "popcount({0})",
     "clz": "clz({0})",
     "where": "tl.where({0}, {1}, {2})",
+    "rarely": "tl.where({0}, {1}, {2})",
     "convert": lambda here: f"{{0}}.to({TYPES[here.element]})",
     "bitcast": _bitcast,
 }

@@ -24,7 +24,7 @@ from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.formula.triton_reduction_tiles import MERGED, segments_for, tile_for
 from baracuda_kernels.formula.triton_source import formula, function, inputs_of
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, is_wide
-from baracuda_kernels.gpu.indexing import dims, offset
+from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim, collapse
 
@@ -64,7 +64,7 @@ def reduce_tiles(
     for i in tl.static_range(len(inputs)):
         sources += (inputs[i] + (result if BESIDE else offset(result, extents, input_steps[i]))[:, None],)  # type: ignore[assignment]
     first = tl.load(sources[0], mask=is_there[:, None] & (count > 0))  # type: ignore[misc]
-    state = _spread(START((), numbers), KEPT, REDUCED)
+    state = filled(START((), numbers), (KEPT, REDUCED))
     begin = part.to(tl.int64) * segment
     end = tl.minimum(begin + segment, count)
     if SEVERAL is not None:
@@ -75,7 +75,7 @@ def reduce_tiles(
                 place = at + i * REDUCED + tl.arange(0, REDUCED)[None, :]
                 source = sources[0] + (place if ALONG else offset(place, reduced_extents, reduced_steps[0]))  # type: ignore[misc]
                 given += (tl.load(source, mask=is_there[:, None]),)
-            state = _spread(SEVERAL(given, numbers), KEPT, REDUCED)
+            state = filled(SEVERAL(given, numbers), (KEPT, REDUCED))
         begin = together
     rest = end - (end - begin) % REDUCED  # where elements of a tile have to be tested one by one
     for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER if SEVERAL is None else 1):
@@ -112,7 +112,7 @@ def merge_segments(
     state = ()
     for i in tl.static_range(len(parts)):
         state += (tl.load(parts[i] + slot, mask=inside),)  # type: ignore[assignment]
-    state = _there(inside, state, _spread(START((), numbers), KEPT, SEGMENTS))
+    state = _there(inside, state, filled(START((), numbers), (KEPT, SEGMENTS)))
     whole = _reduced(state, TILE, PAIR, IN_PAIRS)
     _finish(FINISH(_chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
 
@@ -130,7 +130,7 @@ def _appended(
         given += (tl.load(source, mask=inside),)
         if i == 0:
             given += (place, first)
-    return _spread(APPEND(_chosen(given, INPUTS), numbers), KEPT, REDUCED)
+    return filled(APPEND(_chosen(given, INPUTS), numbers), (KEPT, REDUCED))
 
 
 @triton.jit
@@ -138,15 +138,6 @@ def _finish(values, targets, result, extents, result_steps, is_there):
     for i in tl.static_range(len(targets)):
         value = values[i].to(targets[i].dtype.element_ty)
         tl.store(targets[i] + offset(result, extents, result_steps[i]), value, mask=is_there)
-
-
-@triton.jit
-def _spread(values, KEPT: tl.constexpr, REDUCED: tl.constexpr):
-    """Each over a whole tile."""
-    spread = ()
-    for i in tl.static_range(len(values)):
-        spread += (tl.broadcast_to(values[i], (KEPT, REDUCED)),)  # type: ignore[assignment]
-    return spread
 
 
 @triton.jit

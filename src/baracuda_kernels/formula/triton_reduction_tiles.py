@@ -19,7 +19,6 @@ STEPS = 4  # of a tile, the fewest that are worth a segment
 MOST = 1024  # segments of one sum
 MERGED = 1024  # segments that one program combines
 WARPS = 4
-UNDER_WAY, MOST_TOGETHER = 64, 4  # bytes for each thread, and tiles
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
 
@@ -38,28 +37,21 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
     vector = WARPS * 32 * VECTOR_BYTES // max(element.size for element in reduction.elements)  # of every thread one
     if reduction.several is not None:  # the more tiles are appended at once, the fewer numbers are scaled
         size = vector if by_rows or reduction.elements[0].size > 2 else vector // 2
-    elif by_rows and reduction.operands == 1:
-        size = max(size, vector)
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        together = SEVERAL if reduction.several is not None else _along(reduction, size) if count > reduced and not is_many else 1
+        together = SEVERAL if reduction.several is not None else 2 if count > reduced and not is_many else 1
         return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, together)
     kept = min(BESIDE, power_of_two(results))
     together = SEVERAL if reduction.several is not None else 1 if is_many else _down(reduction, size, vector)
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together)
 
 
-def _along(reduction: Reduction, size: int) -> int:
-    """Along rows so many tiles that each thread has enough bytes to wait for."""
-    of_thread = size // (32 * WARPS) * sum(element.size for element in reduction.elements)
-    return max(2, min(MOST_TOGETHER, UNDER_WAY // of_thread))
-
-
 def _down(reduction: Reduction, size: int, vector: int) -> int:
-    """Down columns, by what was measured: of halves, two vectors for each thread are worth it where contributions are several numbers, of words
-    two tiles where they are one. With more registers not all programs are on the device at once, and the last few have it alone."""
+    """Down columns, by what was measured: of halves, two tiles are worth it where contributions are several numbers, and four of two operands
+    whose threads have half a vector each; of words two where contributions are one. With more registers not all programs are on the device at
+    once, and the last few have it alone."""
     if max(element.size for element in reduction.elements) < 4:
-        return max(1, 2 * vector // size) if len(reduction.state) > 1 else 1
+        return 1 if len(reduction.state) == 1 else 4 if reduction.operands > 1 and size < vector else 2
     words = size // (32 * WARPS) * sum(-(-element.size // 4) for element in reduction.state)
     return 2 if words <= MOST_WORDS and len(reduction.state) == 1 else 1
 

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import linecache
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import triton
@@ -13,9 +14,10 @@ import triton.language as tl
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Program, in_order
+from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.triton_operations import NAMES, TYPES, text_of
 
-__all__ = ["formula", "function", "inputs_of", "name_of", "source_of", "taking"]
+__all__ = ["formula", "function", "inputs_of", "name_of", "source_of", "taking", "usual_formula"]
 
 
 def inputs_of(program: Program) -> tuple[int, ...]:
@@ -27,7 +29,17 @@ def inputs_of(program: Program) -> tuple[int, ...]:
 def formula(program: Program) -> Any:
     """A function of two tuples: the numbers of those inputs that are used, and the parameters, each as the 64 bits of an f64."""
     name = name_of("formula", program)
-    return function(name, source_of(program, name), NAMES)
+    return function(name, source_of(program, name, inputs_of(program)), NAMES)
+
+
+@functools.cache
+def usual_formula(program: Program) -> Any:
+    """The same without what is rarely chosen; its last result says whether anything is. None where nothing is rare."""
+    without = usual(program)
+    if without is None:
+        return None
+    name = name_of("usual", without)
+    return function(name, source_of(without, name, inputs_of(program)), NAMES)
 
 
 @functools.cache
@@ -54,10 +66,11 @@ def function(name: str, source: str, names: dict[str, Any]) -> Any:
     return triton.jit(everything[name])
 
 
-def source_of(program: Program, name: str) -> str:
+def source_of(program: Program, name: str, inputs: Sequence[int]) -> str:
+    """Of the inputs at these places."""
     order = in_order(program.results)
     names = {each: f"v{number}" for number, each in enumerate(order)}
-    places = {place: argument for argument, place in enumerate(inputs_of(program))}
+    places = {place: argument for argument, place in enumerate(inputs)}
     lines = [f"def {name}(inputs, numbers):"]
     for each in order:
         if each.operation == "input":

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Program, in_order
+from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 
@@ -40,6 +41,8 @@ def vector_for(largest: ElementKind | None) -> int:
 def block_for(program: Program, count: int, vector: int) -> Block:
     """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
     each = min(2 * vector, elements_per_thread(program))
+    if usual(program) is not None:  # which has few registers, so that many programs are under way, but whole vectors it needs
+        each = max(each, vector)
     while each > vector and count < FEW_PROGRAMS * 32 * WARPS * each:
         each //= 2
     return Block(32 * WARPS * each, min(vector, each), WARPS)
@@ -78,8 +81,8 @@ def _width(cols: int, least: int, most: int) -> int:
 
 @functools.cache
 def elements_per_thread(program: Program) -> int:
-    """The largest power of two whose numbers have room in a thread's registers."""
-    return 1 << max(0, min(32, REGISTERS // live_words(program)).bit_length() - 1)
+    """The largest power of two whose numbers have room in a thread's registers; those of what is rare need not."""
+    return 1 << max(0, min(32, REGISTERS // live_words(usual(program) or program)).bit_length() - 1)
 
 
 def live_words(program: Program) -> int:

@@ -11,7 +11,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.call import Count, Step
 from baracuda_kernels.lang.geometry import Dim
 
-__all__ = ["along", "dims", "offset"]
+__all__ = ["along", "dims", "filled", "offset"]
 
 _RANKS = (1, 3, 8)  # ranks that bodies are compiled for; others are filled up with extents of 1
 
@@ -45,3 +45,12 @@ def along(index, step, CONTIGUOUS: tl.constexpr):
         return index
     else:
         return index.to(tl.int64) * step
+
+
+@triton.jit
+def filled(numbers, SHAPE: tl.constexpr):
+    """Each a block of its own."""
+    blocks = ()
+    for i in tl.static_range(len(numbers)):
+        blocks += (tl.broadcast_to(numbers[i], SHAPE),)  # type: ignore[assignment]
+    return blocks

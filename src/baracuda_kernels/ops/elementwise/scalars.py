@@ -9,7 +9,7 @@ from typing import Any
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import gradients
 from baracuda_kernels.formula.elementary import sigmoid
-from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -22,6 +22,8 @@ from baracuda_kernels.formula.operations import (
     ne,
     popcount,
     quotient,
+    rarely,
+    reciprocal,
     remainder,
     rint,
     shr_logical,
@@ -103,9 +105,13 @@ def truncated_quotient(a: Expr, b: Expr) -> Expr:
     """The quotient, towards zero. Of an integer by 0 it is 0."""
     if not a.element.is_float:
         return where(eq(b, 0), 0, quotient(a, b))
+    is_short, whole, left = _short_division(a, b)
+    is_over = ne(left, 0) & ne(left < 0, a < 0)
+    short = _signed_zero(where(is_over, whole - _sign_of_quotient(a, b), whole), a, b)
     dividend, divisor, left = _divided(a, b)
     ratio = dividend / divisor
-    return convert(where(eq(absolute(ratio), INFINITY), ratio, _whole((dividend - left) / divisor, ratio)), a.element)
+    long = where(eq(absolute(ratio), INFINITY), ratio, _whole((dividend - left) / divisor, ratio))
+    return rarely(~is_short, convert(long, a.element), short)
 
 
 def floor_quotient(a: Expr, b: Expr) -> Expr:
@@ -113,10 +119,12 @@ def floor_quotient(a: Expr, b: Expr) -> Expr:
     if not a.element.is_float:
         whole = quotient(a, b)
         return where(eq(b, 0), 0, where(_signs_differ(remainder(a, b), b), whole - 1, whole))
+    is_short, whole, left = _short_division(a, b)
+    short = _signed_zero(where(_signs_differ(left, b), whole - 1.0, whole), a, b)
     dividend, divisor, left = _divided(a, b)
     near, ratio = (dividend - left) / divisor, dividend / divisor
     near = where(_signs_differ(left, divisor), near - 1, near)
-    return convert(where(eq(divisor, 0), ratio, _whole(near, ratio)), a.element)
+    return rarely(~is_short, convert(where(eq(divisor, 0), ratio, _whole(near, ratio)), a.element), short)
 
 
 def _divided(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
@@ -136,17 +144,41 @@ def _remainder_gradient(d: Expr, left: Expr, a: Expr, b: Expr) -> tuple[Expr, Ex
 
 @function(_remainder_gradient)
 def float_fmod(a: Expr, b: Expr) -> Expr:
-    return convert(_long_division(a, b), a.element)
+    is_short, _, left = _short_division(a, b)
+    left = where(ne(left, 0) & ne(left < 0, a < 0), left + with_sign_of(b, a), left)
+    return rarely(~is_short, convert(_long_division(a, b), a.element), where(eq(left, 0), with_sign_of(left, a), left))
 
 
 @function(_remainder_gradient)
 def float_remainder(a: Expr, b: Expr) -> Expr:
+    is_short, _, rest = _short_division(a, b)
+    short = where(_signs_differ(rest, b), rest + b, where(eq(rest, 0), with_sign_of(rest, a), rest))
     left, divisor = _long_division(a, b), convert(b, F64)
-    return convert(where(_signs_differ(left, divisor), left + divisor, left), a.element)
+    return rarely(~is_short, convert(where(_signs_differ(left, divisor), left + divisor, left), a.element), short)
 
 
 def _signs_differ(left: Expr, divisor: Expr) -> Expr:
     return ne(left, 0) & ne(left < 0, divisor < 0)
+
+
+def _short_division(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
+    """Whether it is one, then the quotient to an integer that may be the next one to the nearest, and what that leaves, both exact.
+
+    The quotient is off by less than a quarter before it is rounded, so that at most three quarters of `b` are left: no more digits than `b` has.
+    """
+    most = 2.0**48 if a.element is F64 else 2.0**19
+    is_short = (absolute(b) > 2.0**-100) & (absolute(b) < 2.0**100) & (absolute(a) < absolute(b) * most)
+    whole = rint(a * reciprocal(b))
+    return is_short, whole, fma(-whole, b, a)
+
+
+def _sign_of_quotient(a: Expr, b: Expr) -> Expr:
+    return where(ne(a < 0, b < 0), -1.0, constant(1, a.element))
+
+
+def _signed_zero(whole: Expr, a: Expr, b: Expr) -> Expr:
+    """A zero with the sign of a / b."""
+    return where(eq(whole, 0), where(ne(is_negative(a), is_negative(b)), -0.0, constant(0, a.element)), whole)
 
 
 def _long_division(a: Expr, b: Expr) -> Expr:

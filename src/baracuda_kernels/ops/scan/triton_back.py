@@ -10,8 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import along, offset
-from baracuda_kernels.ops.scan.triton_bodies import NEAR, SEGMENTS, TOTALS, chosen, come_to, filled, row_of
+from baracuda_kernels.gpu.indexing import along, filled, offset
+from baracuda_kernels.ops.scan.triton_bodies import NEAR, SEGMENTS, TOTALS, chosen, come_to, row_of
 
 __all__ = ["scan_back"]
 

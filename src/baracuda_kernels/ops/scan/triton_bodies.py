@@ -16,7 +16,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.formula.expression import Program, constant
 from baracuda_kernels.formula.triton_source import function, name_of, taking
-from baracuda_kernels.gpu.indexing import along, offset
+from baracuda_kernels.gpu.indexing import along, filled, offset
 from baracuda_kernels.ops.scan.rows import Formulas
 
 __all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "functions", "only_row", "scan_tiles", "scanning"]
@@ -262,14 +262,6 @@ def scan_powers(
 @triton.jit
 def added(earlier, later):
     return (earlier[0] + later[0],)
-
-
-@triton.jit
-def filled(numbers, SHAPE: tl.constexpr):
-    blocks = ()
-    for i in tl.static_range(len(numbers)):
-        blocks += (tl.broadcast_to(numbers[i], SHAPE),)  # type: ignore[assignment]
-    return blocks
 
 
 @triton.jit
