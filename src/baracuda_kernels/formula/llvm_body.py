@@ -17,6 +17,7 @@ from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.llvm_launch import BROADCAST, CONTIGUOUS, COUNTED, DOWN
 from baracuda_kernels.formula.llvm_loops import I32, PTR, Loops, number
 from baracuda_kernels.formula.llvm_operations import Emitter, computed, operations_of, stored_type
+from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.lang.native import ENTRY
 
 __all__ = ["Word", "body", "lanes_of"]
@@ -34,7 +35,7 @@ class Word:
 def lanes_of(program: Program) -> int:
     """How many numbers are computed at a time: two cache lines of the smallest element, if the formula leaves room for so many."""
     smallest = min(element.size for element in (*program.inputs, *program.outputs))
-    operations = operations_of(program)
+    operations = operations_of(usual(program) or program)
     return max(16, 2 * LINE // smallest) if operations <= SMALL else 32 if smallest <= 2 and operations <= LARGE else 16
 
 
@@ -54,18 +55,21 @@ class _Writer(Loops):
         self.elements = (*program.inputs, *program.outputs)
         self.lanes = lanes_of(program)
         self.module = ir.Module(name="formula")
-        plain = self.formula("plain", streams=False)
-        self.loop(self.formula("streamed", streams=True) if streams else plain, plain)
+        without = usual(program)
+        rare = None if without is None else self.formula(program, "rare", streams=False)
+        plain = self.formula(without or program, "plain", False, rare)
+        self.loop(self.formula(without or program, "streamed", True, rare) if streams else plain, plain)
 
     # --- the formula ---------------------------------------------------------------------------------------------------------
 
-    def formula(self, name: str, streams: bool) -> ir.Function:
-        """Computes as many elements as there are lanes, all side by side in memory."""
+    def formula(self, program: Program, name: str, streams: bool, rare: ir.Function | None = None) -> ir.Function:
+        """Computes as many elements as there are lanes, all side by side in memory. Where the program's last result says so of any of them,
+        the `rare` function does it instead."""
         count = len(self.elements)
         kind = ir.FunctionType(ir.VoidType(), [PTR] * count + [ir.DoubleType()] * self.program.parameters)
         function = ir.Function(self.module, kind, name)
         function.linkage = "internal"
-        function.attributes.add("alwaysinline")
+        function.attributes.add("noinline" if name == "rare" else "alwaysinline")
         builder = ir.IRBuilder(function.append_basic_block())
         emitter = Emitter(builder, self.lanes)
         inputs = []
@@ -73,8 +77,13 @@ class _Writer(Loops):
             raw = builder.load(address, typ=emitter.vector(stored_type(element)), align=element.size)
             inputs.append(emitter.loaded(raw, element))
         parameters = [emitter.splat(value) for value in function.args[count:]]
-        values = computed(emitter, in_order(self.program.results), inputs, parameters)
-        for result, element, address in zip(self.program.results, self.program.outputs, function.args[len(inputs) :], strict=False):
+        values = computed(emitter, in_order(program.results), inputs, parameters)
+        if rare is not None:
+            asked = builder.bitcast(values[program.results[-1]], ir.IntType(self.lanes))
+            with builder.if_then(builder.icmp_unsigned("!=", asked, ir.Constant(asked.type, 0)), likely=False):
+                builder.call(rare, function.args)
+                builder.ret_void()
+        for result, element, address in zip(program.results, self.program.outputs, function.args[len(inputs) :], strict=False):
             raw = emitter.stored(values[result], element)
             stored = builder.store(raw, address, align=min(LINE, self.lanes * element.size) if streams else element.size)
             if streams:
