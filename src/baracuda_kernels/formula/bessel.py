@@ -13,7 +13,7 @@ from baracuda_kernels.formula.elementary import exp
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, at_most
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, convert, eq, sqrt, where
+from baracuda_kernels.formula.operations import absolute, convert, eq, rarely, sqrt, where
 from baracuda_kernels.formula.pieces import by_element, polynomial
 
 __all__ = ["i0", "i0e", "i1", "i1e"]
@@ -94,14 +94,14 @@ def _whole(x: Expr, order: int) -> Expr:
     size = at_most(absolute(wide), 1440.0)
     near, far = _parts(wide, size, order, fits)
     root = exp(size * 0.5)  # half of it, as exp(x) is infinite before the function is
-    return convert(where(size <= fits.near, near, root * far * root), x.element)
+    return convert(rarely(~(size <= fits.near), root * far * root, near), x.element)
 
 
 def _scaled(x: Expr, order: int) -> Expr:
     fits, wide = by_element(x, _SHORT, _LONG), convert(x, ElementKind.F64)
     size = absolute(wide)
     near, far = _parts(wide, size, order, fits)
-    return convert(where(size <= fits.near, exp(-size) * near, far), x.element)
+    return convert(rarely(~(size <= fits.near), far, exp(-size) * near), x.element)
 
 
 def _sign(x: Expr) -> Expr:

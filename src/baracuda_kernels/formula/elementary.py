@@ -375,8 +375,20 @@ def pow(x: Expr, y: Expr) -> Expr:
     least, most = by_element(x, (-104.0, 89.0), (-746.0, 710.0))
     k, n, r = exp_reduced(_between(product, least, most))
     low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
-    power = where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k, n))
+    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k, n)))
+
+
+def _power_as_in_c(x: Expr, y: Expr, power: Expr) -> Expr:
+    """From that of the size of x."""
     whole, even = eq(trunc(y), y), eq(trunc(y * 0.5), y * 0.5)
     signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
-    forbidden = (x < 0) & (size < inf) & ~whole
+    forbidden = (x < 0) & (absolute(x) < inf) & ~whole
     return where(eq(y, 0) | eq(x, 1), 1.0, where(forbidden, nan, signed))
+
+
+@pow.roughly
+def _pow_roughly(x: Expr, y: Expr) -> Expr:
+    """In two factors, so that neither overflows or is subnormal."""
+    size = absolute(x)
+    root = exp2_roughly(y * 0.5 * log2(size))
+    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, root * root))

@@ -7,6 +7,7 @@ polynomials, all but erf, which has to be fast.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from math import sqrt as root
 from typing import NamedTuple
@@ -89,8 +90,8 @@ _SHORT = _Fits(
 _ERFC_ROOT = (1.0013447, -0.146940889, -0.0585878915, -0.0136173105, 0.0139046651, -0.002692995, 0.000170640212)
 
 
-def _wide(x: Expr) -> tuple[Expr, _Fits]:
-    return convert(x, ElementKind.F64), by_element(x, _SHORT, _LONG)
+def _computed(formula: Callable[[Expr, _Fits], Expr], x: Expr) -> Expr:
+    return convert(formula(convert(x, ElementKind.F64), by_element(x, _SHORT, _LONG)), x.element)
 
 
 def _erf_near(x: Expr, fits: _Fits) -> Expr:
@@ -131,39 +132,51 @@ def erf(x: Expr) -> Expr:
 @function(lambda d, y, x: d * exp(-x * x) * (-2 / root(pi)))
 def erfc(x: Expr) -> Expr:
     """1 - erf(x), as precise where that is small."""
-    wide, fits = _wide(x)
+    return _computed(_erfc, x)
+
+
+def _erfc(wide: Expr, fits: _Fits) -> Expr:
     size = at_most(absolute(wide), 28.0)
     tail = _exp_product(-size, size) * erfcx_right(size, fits)
-    return convert(where(size < 0.5, 1 - _erf_near(wide, fits), where(wide < 0, 2 - tail, tail)), x.element)
+    return where(size < 0.5, 1 - _erf_near(wide, fits), where(wide < 0, 2 - tail, tail))
 
 
 @function(lambda d, y, x: d * (2 * x * y - 2 / root(pi)))
 def erfcx(x: Expr) -> Expr:
     """exp(x²) erfc(x)."""
-    wide, fits = _wide(x)
+    return _computed(_erfcx, x)
+
+
+def _erfcx(wide: Expr, fits: _Fits) -> Expr:
     size = absolute(wide)
     right, bounded = erfcx_right(size, fits), at_most(size, 28.0)
-    return convert(where(wide < 0, 2 * _exp_product(bounded, bounded) - right, right), x.element)
+    return where(wide < 0, 2 * _exp_product(bounded, bounded) - right, right)
 
 
 @function(lambda d, y, x: d * exp(x * x * -0.5) * (1 / root(2 * pi)))
 def ndtr(x: Expr) -> Expr:
     """How much of the normal distribution is below x."""
-    wide, fits = _wide(x)
+    return _computed(_ndtr, x)
+
+
+def _ndtr(wide: Expr, fits: _Fits) -> Expr:
     size = at_most(absolute(wide), 40.0)
     tail = _exp_product(-0.5 * size, size) * erfcx_right(size * root(0.5), fits) * 0.5
     near = fma(_erf_near(wide * root(0.5), fits), 0.5, 0.5)
-    return convert(where(size < 0.7, near, where(wide < 0, tail, 1 - tail)), x.element)
+    return where(size < 0.7, near, where(wide < 0, tail, 1 - tail))
 
 
 @function(lambda d, y, x: d * root(2 / pi) / erfcx(x * -root(0.5)))
 def log_ndtr(x: Expr) -> Expr:
     """The logarithm of `ndtr`, right where that is 0 or 1."""
-    wide, fits = _wide(x)
+    return _computed(_log_ndtr, x)
+
+
+def _log_ndtr(wide: Expr, fits: _Fits) -> Expr:
     scaled = erfcx_right(absolute(wide) * root(0.5), fits) * 0.5
     bounded = at_most(wide, 40.0)
     above = _exp_product(-0.5 * bounded, bounded) * scaled
-    return convert(where(wide < 0, fma(-0.5 * wide, wide, log(scaled)), log1p(-above)), x.element)
+    return where(wide < 0, fma(-0.5 * wide, wide, log(scaled)), log1p(-above))
 
 
 def _quantile(q: Expr, tail: Expr, fits: _Fits) -> Expr:
@@ -175,12 +188,34 @@ def _quantile(q: Expr, tail: Expr, fits: _Fits) -> Expr:
 @function(lambda d, y, x: d * exp(y * y) * (root(pi) / 2))
 def erfinv(x: Expr) -> Expr:
     """Of which x is erf."""
-    wide, fits = _wide(x)
-    return convert(_quantile(wide * 0.5, (1 - absolute(wide)) * 0.5, fits) * root(0.5), x.element)
+    return _computed(_erfinv, x)
+
+
+def _erfinv(wide: Expr, fits: _Fits) -> Expr:
+    return _quantile(wide * 0.5, (1 - absolute(wide)) * 0.5, fits) * root(0.5)
 
 
 @function(lambda d, y, x: d * exp(y * y * 0.5) * root(2 * pi))
 def ndtri(x: Expr) -> Expr:
     """Of which x is ndtr."""
-    wide, fits = _wide(x)
-    return convert(_quantile(wide - 0.5, where(wide < 0.5, wide, 1 - wide), fits), x.element)
+    return _computed(_ndtri, x)
+
+
+def _ndtri(wide: Expr, fits: _Fits) -> Expr:
+    return _quantile(wide - 0.5, where(wide < 0.5, wide, 1 - wide), fits)
+
+
+def _roughly(formula: Callable[[Expr, _Fits], Expr]) -> Callable[[Expr], Expr]:
+    """For halves f32 has digits to spare."""
+    return lambda x: formula(x, _SHORT)
+
+
+for _function, _formula in (
+    (erfc, _erfc),
+    (erfcx, _erfcx),
+    (ndtr, _ndtr),
+    (log_ndtr, _log_ndtr),
+    (erfinv, _erfinv),
+    (ndtri, _ndtri),
+):
+    _function.roughly(_roughly(_formula))
