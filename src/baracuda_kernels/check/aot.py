@@ -46,7 +46,7 @@ class Usage:
     warps: int
     vectors: bool
     registers: int
-    spilled: int  # bytes of local memory per thread
+    spilled: int  # bytes of local memory per thread, where they are needed
     shared: int
     unwritten: list[str]  # instructions that read a uniform register before anything has written it
 
@@ -135,7 +135,7 @@ def usage(kernel: Kernel, call: Call, arch: str, vectors: bool) -> Usage:
         call.warps,
         vectors,
         registers,
-        spilled,
+        0 if call.may_spill else spilled,
         binary.shared,
         unwritten(disassembled(binary.image)),
     )

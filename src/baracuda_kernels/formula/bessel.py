@@ -6,6 +6,7 @@ computed in F64 with shorter polynomials.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
@@ -89,19 +90,21 @@ def _parts(wide: Expr, size: Expr, order: int, fits: _Fits) -> tuple[Expr, Expr]
     return (wide * near, where(wide < 0, -far, far)) if order == 1 else (near, far)
 
 
-def _whole(x: Expr, order: int) -> Expr:
-    fits, wide = by_element(x, _SHORT, _LONG), convert(x, ElementKind.F64)
+def _whole(wide: Expr, order: int, fits: _Fits) -> Expr:
     size = at_most(absolute(wide), 1440.0)
     near, far = _parts(wide, size, order, fits)
     root = exp(size * 0.5)  # half of it, as exp(x) is infinite before the function is
-    return convert(rarely(~(size <= fits.near), root * far * root, near), x.element)
+    return rarely(~(size <= fits.near), root * far * root, near)
 
 
-def _scaled(x: Expr, order: int) -> Expr:
-    fits, wide = by_element(x, _SHORT, _LONG), convert(x, ElementKind.F64)
+def _scaled(wide: Expr, order: int, fits: _Fits) -> Expr:
     size = absolute(wide)
     near, far = _parts(wide, size, order, fits)
-    return convert(rarely(~(size <= fits.near), far, exp(-size) * near), x.element)
+    return rarely(~(size <= fits.near), far, exp(-size) * near)
+
+
+def _computed(formula: Callable[[Expr, int, _Fits], Expr], x: Expr, order: int) -> Expr:
+    return convert(formula(convert(x, ElementKind.F64), order, by_element(x, _SHORT, _LONG)), x.element)
 
 
 def _sign(x: Expr) -> Expr:
@@ -121,13 +124,13 @@ def _i0_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 @function(_i0_gradient)
 def i0(x: Expr) -> Expr:
     """Of order 0."""
-    return _whole(x, 0)
+    return _computed(_whole, x, 0)
 
 
 @function(lambda d, y, x: d * _slope(x, y, i0(x)))
 def i1(x: Expr) -> Expr:
     """Of order 1."""
-    return _whole(x, 1)
+    return _computed(_whole, x, 1)
 
 
 def _i0e_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
@@ -137,10 +140,17 @@ def _i0e_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 @function(_i0e_gradient)
 def i0e(x: Expr) -> Expr:
     """exp(-|x|) i0(x)."""
-    return _scaled(x, 0)
+    return _computed(_scaled, x, 0)
 
 
 @function(lambda d, y, x: d * (_slope(x, y, i0e(x)) - _sign(x) * y))
 def i1e(x: Expr) -> Expr:
     """exp(-|x|) i1(x)."""
-    return _scaled(x, 1)
+    return _computed(_scaled, x, 1)
+
+
+# For halves f32 has digits to spare.
+i0.roughly(lambda x: _whole(x, 0, _SHORT))
+i1.roughly(lambda x: _whole(x, 1, _SHORT))
+i0e.roughly(lambda x: _scaled(x, 0, _SHORT))
+i1e.roughly(lambda x: _scaled(x, 1, _SHORT))

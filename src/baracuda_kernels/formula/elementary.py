@@ -6,6 +6,7 @@ function has one arrangement; the element chooses the coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 from operator import mul
 
@@ -64,6 +65,7 @@ _LOG = (
     (0.6666666666666735, 0.3999999999940994, 0.28571428743373334, 0.22222198479049463, 0.18183568924295895, 0.15313938677919736,
      0.1479702481967621),
 )  # fmt: skip
+_LOG_ROUGH = (-0.500012875, 0.332452297, -0.248710886, 0.224631801, -0.192136854)  # (log(1 + f) / f - 1) / f of F32
 _LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 # (artanh(s) - s - s³/3) / s⁵ of z = s², |s| <= (√2 - 1) / (√2 + 1).
 _ARTANH = (
@@ -244,6 +246,27 @@ def log10(x: Expr) -> Expr:
     return _log_to_base(x, LOG10_E, LOG10_2)
 
 
+def _log_roughly(scale: float, of_two: float) -> Callable[[Expr], Expr]:
+    """For halves, times such a scale; that of 2 is given too."""
+
+    def expansion(x: Expr) -> Expr:
+        k, f = _log_reduced(x, _LEAST[0])
+        return _log_ends(x, fma(k, of_two, f * polynomial(f, tuple(scale * each for each in (1.0, *_LOG_ROUGH)))))
+
+    return expansion
+
+
+log.roughly(_log_roughly(1.0, LN2[0]))
+log2.roughly(_log_roughly(LOG2_E[0], 1.0))
+log10.roughly(_log_roughly(LOG10_E[0], LOG10_2[0]))
+
+
+@log1p.roughly
+def _log1p_roughly(x: Expr) -> Expr:
+    """Near zero the sum with 1 would lose digits."""
+    return where(absolute(x) < 2.0**-6, x * polynomial(x, (1.0, -0.5, 1 / 3)), log(x + 1.0))
+
+
 def _log1p_of_fraction(e: Expr) -> Expr:
     """log(1 + e), 0 <= e <= 1: k is 0 or 1."""
     over = e > by_element(e, 1 / 3, 2**0.5 - 1)
@@ -388,7 +411,7 @@ def _power_as_in_c(x: Expr, y: Expr, power: Expr) -> Expr:
 
 @pow.roughly
 def _pow_roughly(x: Expr, y: Expr) -> Expr:
-    """In two factors, so that neither overflows or is subnormal."""
+    """In two factors, so that neither overflows or is subnormal, of a logarithm that is not rough: its error is multiplied."""
     size = absolute(x)
-    root = exp2_roughly(y * 0.5 * log2(size))
+    root = exp2_roughly(y * 0.5 * _log_to_base(size, LOG2_E, (1.0,)))
     return _power_as_in_c(x, y, where(eq(size, 1), 1.0, root * root))

@@ -167,7 +167,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
 COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
-WITH_RARE = 80  # registers: six programs of four warps share a multiprocessor
+WITH_RARE = 96  # registers: five programs of four warps share a multiprocessor
 LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
@@ -227,9 +227,13 @@ class Operands(NamedTuple):
     def formulas(self) -> dict[str, Any]:
         return {"FORMULA": formula(self.program), "USUAL": usual_formula(self.program)}
 
+    @property
+    def has_rare(self) -> bool:
+        return usual(self.program) is not None
+
     def registers(self) -> int | None:
         """What a thread may have: of what is rare, numbers may be kept in memory rather than take registers from what is not."""
-        if usual(self.program) is not None:
+        if self.has_rare:
             return WITH_RARE
         return MOST_REGISTERS if len(in_order(self.program.results)) >= LONG else None
 
@@ -280,6 +284,7 @@ def _flat_call(operands: Operands, axis: Dim) -> Call:
             },
             block.warps,
             registers=operands.registers(),
+            may_spill=operands.has_rare,
             contracts=False,
         )
 
@@ -331,6 +336,7 @@ def _tiled_call(operands: Operands, outer: Sequence[Dim], row: Dim, col: Dim) ->
         },
         tile.warps,
         registers=MOST_REGISTERS,
+        may_spill=operands.has_rare,
         contracts=False,
     )
 
@@ -351,5 +357,6 @@ def _scattered_call(operands: Operands, axes: Sequence[Dim]) -> Call:
         {**operands.formulas(), "BLOCK": block.size, "WIDE": is_wide(count)},
         block.warps,
         registers=MOST_REGISTERS,
+        may_spill=operands.has_rare,
         contracts=False,
     )

@@ -72,6 +72,7 @@ class Call:
     constants: Mapping[str, Any] = field(hash=False)
     warps: int = 4
     registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
+    may_spill: bool = False  # whether what does not fit them is rarely needed
     otherwise: Call | None = None  # what takes its place where addresses or steps do not allow vector loads
     contracts: bool = True  # whether a product and a sum may be rounded once, as the compiler sees fit
 
