@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
+from baracuda_kernels import functional
 from baracuda_kernels.check.accuracy import ALLOWED, Measured, Question, measure, measured_ops, worst
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.element import ElementKind as E
@@ -45,6 +46,35 @@ def test_single_results(op: str, element: E) -> None:
     """All halves, and many floats: as near to the exact result as it has to be."""
     found = measure(Question(op, element, DEVICE, 40_000))
     assert found.holds, found
+
+
+@pytest.mark.parametrize("element", [E.F32, E.F64, E.BF16])
+@pytest.mark.parametrize(
+    ("name", "rare"),
+    [
+        ("sin", (1e20, 0.0)),
+        ("tan", (-3e30, 0.0)),
+        ("fmod", (1e30, 3.0)),
+        ("floor_divide", (7.0, 0.0)),
+        ("remainder", (math.inf, 2.0)),
+    ],
+)
+def test_who_asks_for_something_rare_changes_nothing_for_others(name: str, rare: tuple[float, float], element: E) -> None:
+    """Bits of all others are as if it were not there, wherever among them it is, and its own as if it were alone."""
+    dtype = {E.F32: torch.float32, E.F64: torch.float64, E.BF16: torch.bfloat16}[element]
+    random = torch.Generator().manual_seed(1)
+    operands = [torch.randn(700, generator=random, dtype=torch.float64).mul(9.0).to(dtype).to(str(DEVICE)) for _ in range(2)]
+    operands = operands[:1] if name in ("sin", "tan") else operands
+    function = getattr(functional, name)
+    usual = function(*operands)
+    alone = function(*(torch.full_like(each[:1], value) for each, value in zip(operands, rare, strict=False)))
+    for place in (0, 17, 255, 699):
+        changed = [each.clone() for each in operands]
+        for each, value in zip(changed, rare, strict=False):
+            each[place] = value
+        found, wanted = function(*changed), usual.clone()
+        wanted[place] = alone[0]
+        assert torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
 
 
 def test_results_that_are_off_are_noticed() -> None:

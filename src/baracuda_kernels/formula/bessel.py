@@ -100,7 +100,7 @@ def _whole(wide: Expr, order: int, fits: _Fits) -> Expr:
 def _scaled(wide: Expr, order: int, fits: _Fits) -> Expr:
     size = absolute(wide)
     near, far = _parts(wide, size, order, fits)
-    return rarely(~(size <= fits.near), far, exp(-size) * near)
+    return where(size <= fits.near, exp(-size) * near, far)
 
 
 def _computed(formula: Callable[[Expr, int, _Fits], Expr], x: Expr, order: int) -> Expr:

@@ -14,8 +14,8 @@ from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import at_most, fraction, in_f64
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.normal import erfcx_right
-from baracuda_kernels.formula.operations import absolute, eq, fma, rarely, rint, sqrt, where
-from baracuda_kernels.formula.pieces import parts, polynomial
+from baracuda_kernels.formula.operations import absolute, eq, fma, rint, sqrt, where
+from baracuda_kernels.formula.pieces import polynomial
 
 __all__ = ["beta", "betainc", "betaln", "digamma", "gamma", "igamma", "igammac", "lgamma", "polygamma", "trigamma", "zeta"]
 
@@ -83,7 +83,7 @@ def _lgamma_right(y: Expr, less: Expr) -> Expr:
     inverse = 1 / y
     near = fma(less, (less - 1) * fraction(less, fits.LGAMMA), 0.0)  # + 0 where it is -0
     stirling = fma(y - 0.5, log(y) - 1, 0.4189385332046727)  # log(2 π) / 2 - 1/2
-    return rarely(~(y < FAR), stirling + inverse * polynomial(inverse * inverse, fits.LGAMMA_FAR), near)
+    return where(y < FAR, near, stirling + inverse * polynomial(inverse * inverse, fits.LGAMMA_FAR))
 
 
 def _polygamma_gradient(d: Expr, y: Expr, n: Expr, x: Expr) -> tuple[None, Expr]:
@@ -123,9 +123,9 @@ def _trigamma(x: Expr) -> Expr:
     inverse = 1 / y
     square = inverse * inverse
     far = fma(square, fma(inverse, polynomial(square, fits.TRIGAMMA_FAR), 0.5), inverse)
-    value = rarely(~(y < FAR), far, fraction(less, fits.TRIGAMMA))
+    value = where(y < FAR, fraction(less, fits.TRIGAMMA), far)
     cosecant = 1 / (turn * polynomial(turn * turn, fits.SINE))
-    return rarely(left, fma(cosecant, cosecant, -value), value)
+    return where(left, fma(cosecant, cosecant, -value), value)
 
 
 @function(lambda d, y, x: d * trigamma(x))
@@ -134,21 +134,16 @@ def digamma(x: Expr) -> Expr:
     return in_f64(_digamma, x)
 
 
-def _digamma_right(y: Expr, less: Expr) -> Expr:
-    """Where y ≥ 1/2; `less` is y - 1."""
-    first, second = parts(DIGAMMA_ZERO, y, 2)
-    near = (less - first - second) * fraction(less, fits.DIGAMMA)
+def _digamma(x: Expr) -> Expr:
+    left, turn = x < 0.5, _turn(x)
+    y, less = _reflected(x, left)
+    near = (less - DIGAMMA_ZERO[0] - DIGAMMA_ZERO[1]) * fraction(less, fits.DIGAMMA)
     inverse = 1 / y
     square = inverse * inverse
     far = log(y) - fma(square, polynomial(square, fits.DIGAMMA_FAR), 0.5 * inverse)
-    return rarely(~(y < FAR), far, near)
-
-
-def _digamma(x: Expr) -> Expr:
-    left, turn = x < 0.5, _turn(x)
-    value = _digamma_right(*_reflected(x, left))
+    value = where(y < FAR, near, far)
     pole = where(eq(x, 0), -1 / x, nan)
-    return rarely(left, where(eq(turn, 0), pole, value - fraction(turn * turn, fits.COTANGENT) / turn), value)
+    return where(left, where(eq(turn, 0), pole, value - fraction(turn * turn, fits.COTANGENT) / turn), value)
 
 
 @function(lambda d, y, x: d * digamma(x))
@@ -162,18 +157,13 @@ def _lgamma(x: Expr) -> Expr:
     value = _lgamma_right(*_reflected(x, left))
     turn = _turn(x)
     reflected = -log(absolute(turn) * polynomial(turn * turn, fits.SINE)) - value
-    return rarely(left, where(eq(rint(x), x), inf, reflected), value)
+    return where(left, where(eq(rint(x), x), inf, reflected), value)
 
 
 @function(lambda d, y, x: d * y * digamma(x))
 def gamma(x: Expr) -> Expr:
     """Γ(x)."""
     return in_f64(_gamma, x)
-
-
-# For halves f32 has digits to spare, but on the left, where two numbers nearly cancel.
-lgamma.roughly(lambda x: rarely(x < 0.5, in_f64(_lgamma, x), _lgamma_right(x, x - 1)))
-digamma.roughly(lambda x: rarely(x < 0.5, in_f64(_digamma, x), _digamma_right(x, x - 1)))
 
 
 def _scaled(z: Expr) -> tuple[Expr, Expr]:
@@ -190,7 +180,7 @@ def _gamma(x: Expr) -> Expr:
     turn = _turn(x)
     sine = where(_is_odd(rint(x)), -turn, turn) * polynomial(turn * turn, fits.SINE)
     pole = where(eq(x, 0), 1 / x, nan)
-    return rarely(left, where(eq(turn, 0), pole, 1 / sine / (power * rest) / power), power * rest * power)
+    return where(left, where(eq(turn, 0), pole, 1 / sine / (power * rest) / power), power * rest * power)
 
 
 @function(lambda d, y, a, b: (d * y * (digamma(a) - digamma(a + b)), d * y * (digamma(b) - digamma(a + b))))

@@ -167,7 +167,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
 COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
-WITH_RARE = 96  # registers: five programs of four warps share a multiprocessor
+WITH_RARE = 96  # registers: twenty warps share a multiprocessor
 LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 

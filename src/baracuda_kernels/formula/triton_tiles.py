@@ -41,11 +41,12 @@ def vector_for(largest: ElementKind | None) -> int:
 def block_for(program: Program, count: int, vector: int) -> Block:
     """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
     each = min(2 * vector, elements_per_thread(program))
-    if usual(program) is not None:  # which has few registers, so that many programs are under way, but whole vectors it needs
-        each = max(each, vector)
-    while each > vector and count < FEW_PROGRAMS * 32 * WARPS * each:
+    warps = WARPS
+    if usual(program) is not None:  # a warp by itself: whether anything rare is asked for it knows without the others
+        each, warps = max(each, 2 * vector), 1
+    while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
-    return Block(32 * WARPS * each, min(vector, each), WARPS)
+    return Block(32 * warps * each, min(vector, each), warps)
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
