@@ -423,7 +423,7 @@ def test_tiles_are_a_matter_of_reckoning() -> None:
     assert (live_words(PROGRAM), elements_per_thread(PROGRAM)) == (3, 32)
     assert block_for(PROGRAM, 1 << 24, 4) == (1024, 4, 4) and block_for(PROGRAM, 1000, 4) == (512, 4, 4)
     rare = Program((E.F32,), (E.F32,), (operations.rarely(X < 0.0, X / 3.0, X),))
-    assert block_for(rare, 1 << 24, 4) == (256, 4, 1) and block_for(rare, 1000, 4) == (128, 4, 1)
+    assert block_for(rare, 1 << 24, 4) == (256, 4, 1) and block_for(rare, 1 << 24, 8) == (512, 8, 1)
     assert tile_for(PROGRAM, 4096, 4096, 1, 4, turned=True) == Tile(64, 64, 8)
     assert tile_for(PROGRAM, 256, 256, 1, 4, turned=True) == Tile(32, 32, 4)
     assert tile_for(PROGRAM, 3, 1 << 20, 1, 4, turned=True) == Tile(4, 1024, 8)

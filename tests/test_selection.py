@@ -13,7 +13,7 @@ from baracuda_kernels.core import kernel as kernel_module
 from baracuda_kernels.core import race, wisdom
 from baracuda_kernels.core.sku import MathPrecision
 
-from conftest import PLANS
+from conftest import DEVICE, PLANS, STREAM
 from toy import ToyDescriptor, ToyPlan
 
 CPU = bk.Stream.cpu()
@@ -49,19 +49,20 @@ def test_all_of_a_candidates_reasons() -> None:
 
 @pytest.mark.parametrize(("op", "kernel"), [("sdpa", "triton.sdpa_tf32"), ("sdpa_backward", "triton.sdpa_backward_tf32")])
 def test_products_in_tf32_are_for_those_who_allow_them(op: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
     problem = next(PLANS[op].cases.corners(bk.ElementKind.F32))
     asked = bk.PlanPreference(bk.BackendKind.TRITON)
-    plan = PLANS[op].select(CPU, problem, asked)
+    plan = PLANS[op].select(STREAM, problem, asked)
     (reason,) = plan.rejected[kernel]
     assert reason.code is bk.ReasonCode.REDUCED_PRECISION and "TF32" in str(reason) and "allow_tf32" in str(reason)
     assert plan.precision_guarantee.math_precision is MathPrecision.F32
     with pytest.raises(bk.Unsupported) as refusal:
-        PLANS[op].force(kernel, CPU, problem, asked)
+        PLANS[op].force(kernel, STREAM, problem, asked)
     assert refusal.value.candidates[kernel] == (reason,)
     for coarse in (
-        PLANS[op].select(CPU, problem, dataclasses.replace(asked, allow_tf32=True)),
-        PLANS[op].force(kernel, CPU, problem),
+        PLANS[op].select(STREAM, problem, dataclasses.replace(asked, allow_tf32=True)),
+        PLANS[op].force(kernel, STREAM, problem),
     ):
         assert coarse.sku.name == kernel and coarse.precision_guarantee.math_precision is MathPrecision.TF32
 

@@ -36,5 +36,8 @@ def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) ->
 
 
 def _from(tensor: Any, offset: int) -> Any:
-    """What begins so many bytes after a contiguous one."""
+    """What begins so many bytes after a contiguous one, of a complex one in its parts."""
+    import torch
+
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     return tensor.reshape(-1)[offset // tensor.element_size() :]
