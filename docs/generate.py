@@ -37,7 +37,7 @@ def pages() -> dict[Path, str]:
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
     package = ROOT / "src" / "baracuda_kernels"
     stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}
-    pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run])}
+    pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run and not run.get("survey")])}
     return (
         shares
         | stubs

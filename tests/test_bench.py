@@ -167,6 +167,15 @@ def test_a_row_times_ours_the_floor_every_kernel_and_the_peers(plan: type[bk.Pla
     assert not row.wrong and row.errors[0].is_right
 
 
+def test_a_peer_without_such_an_element_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise NotImplementedError("not implemented for 'BFloat16'")
+
+    monkeypatch.setattr(engine, "peers_of", lambda *given: [("PyTorch", refuse)])
+    row = measure(Task("softmax", bk.SoftmaxPlan, SMALL), QUICK)
+    assert "PyTorch: not implemented for 'BFloat16'" in row.notes and "PyTorch" not in row.times and row.ours is not None
+
+
 def test_what_a_race_chooses_is_timed_beside_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "baracuda_kernels.core.race.measure", lambda plans, stream: dict.fromkeys(plans, 1.0) | {"aten.softmax": 0.5}

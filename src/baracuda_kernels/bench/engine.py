@@ -246,7 +246,7 @@ def _ready_peers(problem: Problem, settings: Settings, notes: list[str]) -> dict
             continue
         try:
             call()
-        except PeerUnavailable as why:
+        except (PeerUnavailable, NotImplementedError) as why:  # PyTorch's word for an element it does not have
             notes.append(f"{name}: {why}")
         else:
             ready[name] = call

@@ -44,7 +44,9 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     warps = WARPS
     if usual(program) is not None:
         each = max(each, vector if vector <= 4 else 2 * vector)
-        warps = 1 if each >= 2 * vector else WARPS  # a warp by itself knows without the others whether anything rare is asked for
+        warps = (
+            1 if each >= 2 * vector > 4 else WARPS
+        )  # a warp by itself knows without the others whether anything rare is asked for
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
     return Block(32 * warps * each, min(vector, each), warps)

@@ -9,6 +9,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.formula.views import OverViews
 from baracuda_kernels.gpu.call import At, Step
 from baracuda_kernels.gpu.compile import as_constant
+from baracuda_kernels.interop.torch_views import DTYPES
 
 __all__ = ["through_triton"]
 
@@ -27,7 +28,8 @@ def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) ->
         if isinstance(argument, tuple):
             return tuple(map(given, argument))
         if isinstance(argument, At):
-            return tensors[argument.operand]
+            tensor = tensors[argument.operand]
+            return tensor.view(DTYPES[argument.element]) if tensor.is_complex() else tensor  # which a kernel has as words
         return argument.value if isinstance(argument, Step) else argument
 
     arguments = [given(argument) for argument in call.arguments]
