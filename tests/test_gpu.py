@@ -130,15 +130,15 @@ def test_every_configuration_compiles_and_fits(kernel: str, arch: str) -> None:
     _compile([kernel], arch, every=1 if arch == "sm_90" else 2)
 
 
-# Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there, the last three spill with 3.6 alone; the others
-# are faster for it on an H200.
+# Bytes per thread. The first two were tuned with Triton 3.6, which spills nothing there, the last three spill with 3.6 alone but for columns of
+# halves in the gradient of nancumsum that lie out of line; the others are faster for it on an H200.
 TOLERATED = {
     "gradients_of_chunks": 32,
     "forward_columns": 16,
     "attend": 16,
     "columns_again": 40,
     "walk": 32,
-    "scan_tiles": 8,
+    "scan_tiles": 24,
     "reduce_tiles": 8,
 }
 

@@ -15,7 +15,6 @@ TILE, PAIR_TILE = 1024, 512  # elements along rows whose states are one number e
 PER_THREAD = 16
 LANES, WORD = 32, 4  # threads of a warp, bytes of a register
 STRIP_WORDS, PAIR_STRIP_WORDS = 192, 128  # what a thread has of operands and states down columns, of one number each or more
-PLACE_WORDS = 16  # that every other operand's places take of these
 SHORT = 64  # steps of columns that are not worth it
 BESIDE = 32  # lines side by side that make whole lines of memory
 ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
@@ -62,7 +61,6 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
     """Of columns: a warp for each strip. What more numbers come to costs more to hand on."""
     words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
-    most -= PLACE_WORDS * (len(formulas.inputs) - 1)
     steps = power_of_two(most // (vector * words + read) + 1) // 2
     strips = min(4 if words <= 2 else 2, power_of_two(-(-extent // steps)))
     beside = LANES * vector
