@@ -154,6 +154,8 @@ def _bitcast(here: Expr) -> str:
     return f"{{0}}.to({TYPES[here.element]}, bitcast=True)"
 
 
+_NOT = {ElementKind.U8: "{0} ^ 255", ElementKind.BOOL: "{0} == 0"}  # for which the interpreter has no ~, or none of single numbers
+
 OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
@@ -177,7 +179,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "bit_and": lambda here: "tl.where({0}, {1}, {0})" if here.element is ElementKind.BOOL else "{0} & {1}",
     "bit_or": lambda here: "tl.where({0}, {0}, {1})" if here.element is ElementKind.BOOL else "{0} | {1}",
     "bit_xor": "{0} ^ {1}",
-    "bit_not": lambda here: "{0} ^ 255" if here.element is ElementKind.U8 else "~{0}",  # for which the interpreter has no ~
+    "bit_not": lambda here: _NOT.get(here.element, "~{0}"),
     "shl": _shift("<<"),
     "shr": _shift(">>"),
     "shr_logical": _shift_logical,
