@@ -139,7 +139,7 @@ def test_every_function_has_its_bounds() -> None:
 
 @pytest.mark.parametrize("element", FLOATS)
 def test_digits_of_what_is_added_to_one(element: E) -> None:
-    """Units of 1, of which there are two halves: its own, and that of the distance."""
+    """In units of 1: half of one is its own, and the distance has an error too."""
     rng, dtype = np.random.default_rng(0), DTYPES[element]
     top = rng.uniform(-50, 50, 3000).astype(dtype)
     x = (top - rng.exponential(3.0, 3000) * rng.choice([1e-6, 1.0, 1.0, 300.0], 3000)).astype(dtype)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.fits import Coefficients, at_most
+from baracuda_kernels.formula.fits import Coefficients, at_most, in_f64
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, convert, eq, rarely, sqrt, where
+from baracuda_kernels.formula.operations import absolute, eq, rarely, sqrt, where
 from baracuda_kernels.formula.pieces import by_element, polynomial
 
 __all__ = ["i0", "i0e", "i1", "i1e"]
@@ -104,7 +103,7 @@ def _scaled(wide: Expr, order: int, fits: _Fits) -> Expr:
 
 
 def _computed(formula: Callable[[Expr, int, _Fits], Expr], x: Expr, order: int) -> Expr:
-    return convert(formula(convert(x, ElementKind.F64), order, by_element(x, _SHORT, _LONG)), x.element)
+    return in_f64(lambda wide: formula(wide, order, by_element(x, _SHORT, _LONG)), x)
 
 
 def _sign(x: Expr) -> Expr:

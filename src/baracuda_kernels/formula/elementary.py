@@ -134,7 +134,7 @@ exp_nonpositive.roughly(_exp_roughly)
 
 @function(lambda d, y, x, top: (d * y, -(d * y)))
 def exp_below(x: Expr, top: Expr) -> Expr:
-    """exp(x - top) for a finite `top` and x up to it, off by half a unit in the last place of 1, not of itself: what is added to a sum that
+    """exp(x - top) for a finite `top` and x up to it, off by three quarters of a unit in the last place of 1, not of itself: what is added to a sum that
     has the 1. Of an infinite x it is very large."""
     distance = _between(x - top, *by_element(x, (-87.0, 88.0), (-708.0, 709.0)))
     _, n, r = exp_reduced(distance, by_element(x, 1, 2))

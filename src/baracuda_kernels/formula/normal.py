@@ -15,9 +15,9 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp, log, log1p
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction
+from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction, in_f64
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, convert, eq, fma, sqrt, where
+from baracuda_kernels.formula.operations import absolute, eq, fma, sqrt, where
 from baracuda_kernels.formula.pieces import by_element, polynomial, two_product
 
 __all__ = ["erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
@@ -91,7 +91,7 @@ _ERFC_ROOT = (1.0013447, -0.146940889, -0.0585878915, -0.0136173105, 0.013904665
 
 
 def _computed(formula: Callable[[Expr, _Fits], Expr], x: Expr) -> Expr:
-    return convert(formula(convert(x, ElementKind.F64), by_element(x, _SHORT, _LONG)), x.element)
+    return in_f64(lambda wide: formula(wide, by_element(x, _SHORT, _LONG)), x)
 
 
 def _erf_near(x: Expr, fits: _Fits) -> Expr:

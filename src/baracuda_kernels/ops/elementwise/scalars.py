@@ -106,8 +106,7 @@ def truncated_quotient(a: Expr, b: Expr) -> Expr:
     if not a.element.is_float:
         return where(eq(b, 0), 0, quotient(a, b))
     is_short, whole, left = _short_division(a, b)
-    is_over = ne(left, 0) & ne(left < 0, a < 0)
-    short = _signed_zero(where(is_over, whole - _sign_of_quotient(a, b), whole), a, b)
+    short = _signed_zero(where(_signs_differ(left, a), whole - _sign_of_quotient(a, b), whole), a, b)
     dividend, divisor, left = _divided(a, b)
     ratio = dividend / divisor
     long = where(eq(absolute(ratio), INFINITY), ratio, _whole((dividend - left) / divisor, ratio))
@@ -145,7 +144,7 @@ def _remainder_gradient(d: Expr, left: Expr, a: Expr, b: Expr) -> tuple[Expr, Ex
 @function(_remainder_gradient)
 def float_fmod(a: Expr, b: Expr) -> Expr:
     is_short, _, left = _short_division(a, b)
-    left = where(ne(left, 0) & ne(left < 0, a < 0), left + with_sign_of(b, a), left)
+    left = where(_signs_differ(left, a), left + with_sign_of(b, a), left)
     return rarely(~is_short, convert(_long_division(a, b), a.element), where(eq(left, 0), with_sign_of(left, a), left))
 
 
@@ -157,8 +156,9 @@ def float_remainder(a: Expr, b: Expr) -> Expr:
     return rarely(~is_short, convert(where(_signs_differ(left, divisor), left + divisor, left), a.element), short)
 
 
-def _signs_differ(left: Expr, divisor: Expr) -> Expr:
-    return ne(left, 0) & ne(left < 0, divisor < 0)
+def _signs_differ(left: Expr, other: Expr) -> Expr:
+    """Of what is left, unless it is zero, and of the divisor or the dividend."""
+    return ne(left, 0) & ne(left < 0, other < 0)
 
 
 def _short_division(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:

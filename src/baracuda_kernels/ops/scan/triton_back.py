@@ -54,6 +54,7 @@ def scan_back(
         values = read(sources, place, inside, axis_steps, ALONG, GROUP)
         is_nearer = (place >= -GROUP) & (is_there & (group > 0))[:, :, None]
         nearer = read(sources, place + GROUP, is_nearer, axis_steps, ALONG, GROUP)
+        # An output may be an input: none of a tile is written before the scan has had all of it from all threads.
         # What is not there may be anything, as may a last tile's carry: nothing comes after them.
         own = terms(values, begun, TERM, GROUPS, LINES, GROUP)
         others = terms(nearer, begun + GROUP, TERM, GROUPS, LINES, GROUP)
