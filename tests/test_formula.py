@@ -14,7 +14,20 @@ from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of, register
 from baracuda_kernels.formula.llvm_launch import kernel
-from baracuda_kernels.formula.operations import OPERATIONS, applied, bitcast, convert, exp2_roughly, fma, is_nan, sqrt, where
+from baracuda_kernels.formula.operations import (
+    F32_ONLY,
+    OPERATIONS,
+    applied,
+    bitcast,
+    convert,
+    exp2_roughly,
+    fma,
+    is_nan,
+    log2_roughly,
+    rsqrt_roughly,
+    sqrt,
+    where,
+)
 
 DTYPES = {
     E.F32: "float32", E.F64: "float64", E.I8: "int8", E.I16: "int16", E.I32: "int32", E.I64: "int64", E.U8: "uint8", E.BOOL: "bool",
@@ -68,7 +81,7 @@ def _operations() -> list[Any]:
     found = []
     for name, (count, _) in OPERATIONS.items():
         for element in (*NUMBERS, E.BOOL):
-            if name in (*CASTS, "exp2_roughly"):  # which has a test of its own
+            if name in (*CASTS, *F32_ONLY):  # which have tests of their own
                 continue
             try:
                 applied(name, *(input_of(place, element) for place in range(count)))
@@ -91,6 +104,22 @@ def test_every_operation_of_every_element(name: str, element: E, count: int) -> 
     if name in ("shl", "shr", "shr_logical"):
         operands[1] = numpy.abs(operands[1].astype("int64") % (8 * element.size)).astype(DTYPES[element])
     same(run(program, *operands)[0], evaluate((result,), operands)[0])
+
+
+def test_log2_is_near(rng: numpy.random.Generator) -> None:
+    near_1 = 1 + rng.uniform(-0.4, 0.9, 999) * numpy.exp2(rng.uniform(-23, 0, 999))
+    ends = [0, -0.0, numpy.inf, -1, -numpy.inf, numpy.nan]
+    x = numpy.concatenate([numpy.exp2(rng.uniform(-149, 128, 9999)), near_1, ends]).astype("float32")
+    (got,) = run(Program((E.F32,), (E.F32,), (log2_roughly(input_of(0, E.F32)),)), x)
+    numpy.testing.assert_allclose(got[:-6], numpy.log2(x[:-6].astype("float64")), rtol=2.0**-21, atol=2.0**-22)
+    same(got[-6:], numpy.array([-numpy.inf, -numpy.inf, numpy.inf, numpy.nan, numpy.nan, numpy.nan], "float32"))
+
+
+def test_rsqrt_is_near(rng: numpy.random.Generator) -> None:
+    x = numpy.concatenate([numpy.exp2(rng.uniform(-126, 128, 9999)), [0, -0.0, numpy.inf, -1, numpy.nan]]).astype("float32")
+    (got,) = run(Program((E.F32,), (E.F32,), (rsqrt_roughly(input_of(0, E.F32)),)), x)
+    numpy.testing.assert_allclose(got[:-5], 1 / numpy.sqrt(x[:-5].astype("float64")), rtol=2.0**-21)
+    same(got[-5:], numpy.array([numpy.inf, -numpy.inf, 0, numpy.nan, numpy.nan], "float32"))
 
 
 def test_exp2_is_near(rng: numpy.random.Generator) -> None:

@@ -29,7 +29,9 @@ from baracuda_kernels.formula.operations import (
     convert,
     exp2_roughly,
     fma,
+    log2_roughly,
     reciprocal,
+    rsqrt_roughly,
     where,
 )
 from baracuda_kernels.formula.rare import usual
@@ -148,7 +150,7 @@ WANTED: dict[str, Callable[..., Any]] = {
     "popcount": by_python(lambda x, bits: (x % (1 << bits)).bit_count()),
     "clz": by_python(lambda x, bits: bits - (x % (1 << bits)).bit_length()),
 }  # fmt: skip
-SPECIAL = {"fma", "reciprocal", "exp2_roughly", "where", "rarely", "convert", "bitcast"}  # have tests of their own
+SPECIAL = {"fma", "reciprocal", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "where", "rarely", "convert", "bitcast"}  # have tests of their own
 
 
 def same(got: Any, wanted: Any) -> bool:
@@ -201,7 +203,7 @@ def test_fma_rounds_once(element: E, rng: numpy.random.Generator) -> None:
 
 @pytest.mark.parametrize("element", FLOATS, ids=str)
 def test_reciprocal_is_near(element: E, rng: numpy.random.Generator) -> None:
-    x = (rng.choice([-1.0, 1.0], 999) * numpy.exp2(rng.uniform(-120, 120, 999))).astype(DTYPES[element])
+    x = (rng.choice([-1.0, 1.0], 999) * numpy.exp2(rng.uniform(-125, 120, 999))).astype(DTYPES[element])
     got = numpy.zeros_like(x)
     run(Program((element,), (element,), (reciprocal(input_of(0, element)),)), [x, got])
     assert (numpy.abs(got - 1 / x.astype(numpy.float64)) <= 2 * numpy.spacing(numpy.abs(1 / x))).all()
@@ -215,6 +217,24 @@ def test_exp2_is_near(rng: numpy.random.Generator) -> None:
     run(Program((E.F32,), (E.F32,), (exp2_roughly(input_of(0, E.F32)),)), [x, got])
     numpy.testing.assert_allclose(got[:-7], numpy.exp2(x[:-7].astype("float64")), rtol=2.0**-17)
     assert (got[-6:-4] == 0).all() and (got[-4:-1] == numpy.inf).all() and numpy.isnan(got[-1])
+
+
+def test_log2_is_near(rng: numpy.random.Generator) -> None:
+    near_1 = 1 + rng.uniform(-0.4, 0.9, 999) * numpy.exp2(rng.uniform(-23, 0, 999))
+    ends = [0, -0.0, numpy.inf, -1, -numpy.inf, numpy.nan]
+    x = numpy.concatenate([numpy.exp2(rng.uniform(-149, 128, 9999)), near_1, ends]).astype("float32")
+    got = numpy.zeros_like(x)
+    run(Program((E.F32,), (E.F32,), (log2_roughly(input_of(0, E.F32)),)), [x, got])
+    numpy.testing.assert_allclose(got[:-6], numpy.log2(x[:-6].astype("float64")), rtol=2.0**-21, atol=2.0**-22)
+    assert same(got[-6:], numpy.array([-numpy.inf, -numpy.inf, numpy.inf, numpy.nan, numpy.nan, numpy.nan], "float32"))
+
+
+def test_rsqrt_is_near(rng: numpy.random.Generator) -> None:
+    x = numpy.concatenate([numpy.exp2(rng.uniform(-126, 128, 9999)), [0, -0.0, numpy.inf, -1, numpy.nan]]).astype("float32")
+    got = numpy.zeros_like(x)
+    run(Program((E.F32,), (E.F32,), (rsqrt_roughly(input_of(0, E.F32)),)), [x, got])
+    numpy.testing.assert_allclose(got[:-5], 1 / numpy.sqrt(x[:-5].astype("float64")), rtol=2.0**-21)
+    assert same(got[-5:], numpy.array([numpy.inf, -numpy.inf, 0, numpy.nan, numpy.nan], "float32"))
 
 
 @pytest.mark.parametrize("target", REGISTERS, ids=str)
@@ -536,7 +556,7 @@ def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"div.rn.f32", "sqrt.rn.f32", "fma.rn.f32", "cvt.rni.f32.f32", "cvt.rmi.f32.f32", "mul.rn.f32"} <= kinds[E.F32]
     assert {"div.rn.f64", "sqrt.rn.f64", "fma.rn.f64", "cvt.rni.f64.f64", "cvt.rmi.f64.f64", "mul.rn.f64"} <= kinds[E.F64]
     near = {kind for kind in kinds[E.F32] | kinds[E.F64] if ".ftz" in kind or ".approx" in kind or ".full" in kind}
-    assert near == {"rcp.approx.ftz.f32", "ex2.approx.ftz.f32"}  # every other result is rounded as it says
+    assert near == {"rcp.approx.ftz.f32", "ex2.approx.ftz.f32", "lg2.approx.f32", "rsqrt.approx.ftz.f32"}  # every other result is rounded as it says
 
 
 def test_an_expression_of_no_operation_is_refused() -> None:

@@ -6,21 +6,26 @@ function has one arrangement; the element chooses the coefficients.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from math import inf, nan
-from operator import mul
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
     bitcast,
+    convert,
     eq,
     exp2_roughly,
     fma,
     is_nan,
+    log2_roughly,
     mul_high,
+    rarely,
     reciprocal,
+    rsqrt_roughly,
     sqrt,
     trunc,
     where,
@@ -59,13 +64,20 @@ _EXP = (
      2.4801587260889283e-05, 2.7557243504193785e-06, 2.7557333248795015e-07, 2.5109302424773395e-08, 2.0895458084927254e-09),
 )  # fmt: skip
 _EXP_ROUGH = (0.500051749, 0.167540155, 0.0412755456)
+_EXPM1_ROUGH = (1.0, 0.499992818, 0.166664481, 0.0418910123, 0.00837596506)  # (exp(x) - 1) / x, |x| <= 0.36
 # F32: R(f) / f³, 1 + f from 2/3 to 4/3. F64: of z = s², s = f / (2 + f), R(f) = s (f²/2 + z times it), 1 + f from √½ to √2.
 _LOG = (
     (0.333332151, -0.249998018, 0.200104356, -0.166802555, 0.140055895, -0.121877946, 0.139851525, -0.128755823),
     (0.6666666666666735, 0.3999999999940994, 0.28571428743373334, 0.22222198479049463, 0.18183568924295895, 0.15313938677919736,
      0.1479702481967621),
 )  # fmt: skip
-_LOG_ROUGH = (-0.500012875, 0.332452297, -0.248710886, 0.224631801, -0.192136854)  # (log(1 + f) / f - 1) / f of F32
+_LOG2_NEAR = (  # log2(1 + f) / f of F32, |f| <= 0.26
+    1.44269502, -0.721347451, 0.480910897, -0.360693187, 0.287563831, -0.23930724, 0.22920765, -0.20348452,
+)  # fmt: skip
+_LOG1P_ROUGH = (0.999991596, -0.499361277, 0.325205982, -0.210046753, 0.101220086, -0.0238682758)  # log(1 + e) / e, 0 <= e <= 1
+# log2(1 + f) / f, 1 + f from 2/3 to 4/3: the first terms in F64, of the others F32 is enough.
+_LOG2_FIRST = (1.4426950408923274, -0.7213475195693089, 0.4808983439634748, -0.36067397861541556, 0.28853944154002265)
+_LOG2_REST = (-0.24043366, 0.206075981, -0.180806064, 0.160891102, -0.137461103, 0.123563806, -0.166105273, 0.157538815)
 _LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 # (artanh(s) - s - s³/3) / s⁵ of z = s², |s| <= (√2 - 1) / (√2 + 1).
 _ARTANH = (
@@ -93,16 +105,16 @@ def exp_series(r: Expr) -> Expr:
     return polynomial(r, (1.0, 1.0, *by_element(r, *_EXP)))
 
 
-def _scaled(p: Expr, k: Expr, n: Expr) -> Expr:
-    """2^k p, in two factors, as one may overflow or be subnormal where the result is right."""
-    down, integer = k < 0, format_of(p).integer
+def _scaled(p: Expr, down: Expr, n: Expr) -> Expr:
+    """2^n p, in two factors, as one may overflow or be subnormal where the result is right; `down` if n < 0."""
+    integer = format_of(p).integer
     return p * power_of_two(n + choose(down, 64, -1, integer), p) * choose(down, 2.0**-64, 2.0, p.element)
 
 
 @function(lambda d, y, x: d * y)
 def exp(x: Expr) -> Expr:
     k, n, r = exp_reduced(_between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
-    return _scaled(exp_series(r), k, n)
+    return _scaled(exp_series(r), k < 0, n)
 
 
 def exp2_by_operations(x: Expr) -> Expr:
@@ -110,7 +122,7 @@ def exp2_by_operations(x: Expr) -> Expr:
     bounded = _between(x, -127.0, 128.0)
     k, n = nearest(bounded, 1.0)
     powers = (LN2[0] ** power for power in range(5))
-    p = polynomial(bounded - k, tuple(map(mul, powers, (1.0, 1.0, *_EXP_ROUGH))))
+    p = polynomial(bounded - k, tuple(map(operator.mul, powers, (1.0, 1.0, *_EXP_ROUGH))))
     return p * power_of_two(n, x)
 
 
@@ -150,7 +162,20 @@ def _exp_below_roughly(x: Expr, top: Expr) -> Expr:
 def exp2(x: Expr) -> Expr:
     x = _between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))
     k, n = nearest(x, 1.0)
-    return _scaled(exp_series((x - k) * LN2[0]), k, n)
+    return _scaled(exp_series((x - k) * LN2[0]), k < 0, n)
+
+
+@exp2.roughly
+def _exp2_roughly(x: Expr) -> Expr:
+    root = exp2_roughly(x * 0.5)
+    return root * root
+
+
+def _exp2_nonpositive(x: Expr) -> Expr:
+    least = by_element(x, -152.0, -1080.0)
+    x = where(x < least, least, x)
+    k, n = nearest(x, 1.0)
+    return exp_series((x - k) * LN2[0]) * power_of_two(n + 64, x) * 2.0**-64
 
 
 @function(lambda d, y, x: d * exp(x))
@@ -159,6 +184,12 @@ def expm1(x: Expr) -> Expr:
     p = fma(r * r, polynomial(r, by_element(r, *_EXP)), r)
     half = power_of_two(n - 1, x)  # of 2^k, which may overflow
     return where(absolute(x) < 1e-20, x, fma(p, half, half - 0.5) * 2.0)  # for the sign of zero, and the digits of subnormals
+
+
+@expm1.roughly
+def _expm1_roughly(x: Expr) -> Expr:
+    """Near zero the difference would lose digits."""
+    return where(absolute(x) < 0.36, x * polynomial(x, _EXPM1_ROUGH), exp(x) - 1.0)
 
 
 def _exponent(y: Expr, least: float) -> Expr:
@@ -246,25 +277,23 @@ def log10(x: Expr) -> Expr:
     return _log_to_base(x, LOG10_E, LOG10_2)
 
 
-def _log_roughly(scale: float, of_two: float) -> Callable[[Expr], Expr]:
-    """For halves, times such a scale; that of 2 is given too."""
-
-    def expansion(x: Expr) -> Expr:
-        k, f = _log_reduced(x, _LEAST[0])
-        return _log_ends(x, fma(k, of_two, f * polynomial(f, tuple(scale * each for each in (1.0, *_LOG_ROUGH)))))
-
-    return expansion
+def log2_by_operations(x: Expr) -> Expr:
+    """What `log2_roughly` comes to on a machine without such an instruction."""
+    k, f = _log_reduced(x, _LEAST[0])
+    half_square, rest = _log_rest(f)
+    return _log_ends(x, fma(f - (half_square - rest), LOG2_E[0], k))
 
 
-log.roughly(_log_roughly(1.0, LN2[0]))
-log2.roughly(_log_roughly(LOG2_E[0], 1.0))
-log10.roughly(_log_roughly(LOG10_E[0], LOG10_2[0]))
+def _log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
+    """That of f + 1, which is also given, for halves, and times a scale. Near 1 digits would be lost."""
+    near = f * polynomial(f, (scale, -0.5 * scale, scale / 3))
+    return where(absolute(f) < 2.0**-6, near, log2_roughly(whole) * (scale * LN2[0]))
 
 
-@log1p.roughly
-def _log1p_roughly(x: Expr) -> Expr:
-    """Near zero the sum with 1 would lose digits."""
-    return where(absolute(x) < 2.0**-6, x * polynomial(x, (1.0, -0.5, 1 / 3)), log(x + 1.0))
+log.roughly(lambda x: _log1p_roughly(x - 1.0, x))
+log2.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG2_E[0]))
+log10.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG10_E[0]))
+log1p.roughly(lambda x: _log1p_roughly(x, x + 1.0))
 
 
 def _log1p_of_fraction(e: Expr) -> Expr:
@@ -301,6 +330,12 @@ def log1pexp(x: Expr) -> Expr:
     return where(x > 0, x, 0.0) + _log1p_of_fraction(exp_nonpositive(-absolute(x)))
 
 
+@log1pexp.roughly
+def _log1pexp_roughly(x: Expr) -> Expr:
+    e = exp_nonpositive(-absolute(x))
+    return fma(e, polynomial(e, _LOG1P_ROUGH), where(x > 0, x, 0.0))
+
+
 def _shares(d: Expr, difference: Expr, same: Expr) -> tuple[Expr, Expr]:
     """Of two summands in their sum, by the logarithm of their ratio; of equal infinities too."""
     difference = where(same, 0.0, difference)
@@ -310,14 +345,38 @@ def _shares(d: Expr, difference: Expr, same: Expr) -> tuple[Expr, Expr]:
 @function(lambda d, y, a, b: _shares(d, a - b, eq(a, b)))
 def logaddexp(a: Expr, b: Expr) -> Expr:
     """log(exp(a) + exp(b))."""
-    e = exp_nonpositive(-absolute(a - b))
-    return where(a > b, a, b) + where(eq(a, b), LN2[0], _log1p_of_fraction(e))
+    return _unless_cancelled(_logaddexp, a, b)
+
+
+def _logaddexp(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """The larger summand, and what is added to it, which is not rough of halves either: the sum may cancel."""
+    e = exp_nonpositive.expansion(-absolute(a - b))
+    return where(a > b, a, b), where(eq(a, b), LN2[0], _log1p_of_fraction(e))
+
+
+def _unless_cancelled(compute: Callable[[Expr, Expr], tuple[Expr, Expr]], a: Expr, b: Expr) -> Expr:
+    """The sum of two numbers, which may cancel as the second is positive: then F32 is computed in F64."""
+    most, more = compute(a, b)
+    total = most + more
+    if a.element is ElementKind.F64:
+        return total
+    exact = operator.add(*compute(convert(a, ElementKind.F64), convert(b, ElementKind.F64)))
+    return rarely((most < 0) & (absolute(total) < 0.5), convert(exact, a.element), total)
 
 
 @function(lambda d, y, a, b: _shares(d, (a - b) * LN2[0], eq(a, b)))
 def logaddexp2(a: Expr, b: Expr) -> Expr:
     """log2(2^a + 2^b)."""
-    return where(a > b, a, b) + where(eq(a, b), 1.0, _log1p_of_fraction(exp2(-absolute(a - b))) * LOG2_E[0])
+    return _unless_cancelled(_logaddexp2, a, b)
+
+
+def _logaddexp2(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    return where(a > b, a, b), where(eq(a, b), 1.0, _log1p_of_fraction(_exp2_nonpositive(-absolute(a - b))) * LOG2_E[0])
+
+
+# Of halves f32 has digits to spare, even if a few cancel.
+logaddexp.roughly(lambda a, b: operator.add(*_logaddexp(a, b)))
+logaddexp2.roughly(lambda a, b: operator.add(*_logaddexp2(a, b)))
 
 
 @function(lambda d, y, x: d * (y / x) * -0.5)
@@ -327,6 +386,12 @@ def rsqrt(x: Expr) -> Expr:
     product, error = two_product(x, y)
     missing = fma(-error, y, fma(-product, y, 1.0))
     return where(is_nan(missing), y, fma(y * 0.5, missing, y))
+
+
+@rsqrt.roughly
+def _rsqrt_roughly(x: Expr) -> Expr:
+    tiny = x < 2.0**-100
+    return rsqrt_roughly(where(tiny, x * 2.0**60, x)) * choose(tiny, 2.0**30, 1.0, x.element)
 
 
 @function(lambda d, y, x: d / (y * y * 3.0))
@@ -349,6 +414,13 @@ def cbrt(x: Expr) -> Expr:
     return where((size > 0) & (size < inf), with_sign(result, sign_bit(x)), x)
 
 
+@cbrt.roughly
+def _cbrt_roughly(x: Expr) -> Expr:
+    """A third of the logarithm, which is rough by 2^-22 of at most 128."""
+    size = absolute(x)
+    return where(size > 0, with_sign(exp2_roughly(log2_roughly(size) * (1 / 3)), sign_bit(x)), x)
+
+
 @function(lambda d, y, a, b: (d * (a / y), d * (b / y)))
 def hypot(a: Expr, b: Expr) -> Expr:
     """sqrt(a² + b²), where neither square overflows or is lost."""
@@ -360,6 +432,20 @@ def hypot(a: Expr, b: Expr) -> Expr:
     up = where(large, power, choose(small, 1 / power, 1.0, a.element))
     x, y = most * down, least * down
     return where(eq(a, inf) | eq(b, inf), inf, sqrt(fma(x, x, y * y)) * up)
+
+
+@hypot.roughly
+def _hypot_roughly(a: Expr, b: Expr) -> Expr:
+    """Times a power of two, if squares would overflow or be lost; rsqrt of 0 is infinite."""
+    a, b = absolute(a), absolute(b)
+    most = where(a > b, a, b)
+    large, small = most > 2.0**60, most < 2.0**-60
+    down = where(large, 2.0**-80, choose(small, 2.0**80, 1.0, a.element))
+    up = where(large, 2.0**80, choose(small, 2.0**-80, 1.0, a.element))
+    x, y = a * down, b * down
+    square = fma(x, x, y * y)
+    found = where(eq(square, 0), square, square * rsqrt_roughly(square) * up)
+    return where(eq(a, inf) | eq(b, inf), inf, found)
 
 
 def _log_in_two(a: Expr) -> tuple[Expr, Expr]:
@@ -388,9 +474,28 @@ def _pow_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, Expr
     return of_x, where(eq(x, 0) & (exponent >= 0), 0.0, d * (y * log(x)))
 
 
+def _pow_f32(x: Expr, y: Expr) -> Expr:
+    """By a logarithm that is held in f64, whose error the product magnifies."""
+    size = absolute(x)
+    k, f = _log_reduced(size, _LEAST[0])
+    wide, rest = convert(f, ElementKind.F64), convert(polynomial(f, _LOG2_REST), ElementKind.F64)
+    for each in reversed(_LOG2_FIRST):
+        rest = fma(rest, wide, each)
+    product = convert(y, ElementKind.F64) * fma(rest, wide, convert(k, ElementKind.F64))
+    bounded = _between(product, -152.0, 129.0)
+    whole, bits = nearest(bounded, 1.0)
+    n = convert(bits, ElementKind.I32)
+    p = exp_series(convert(bounded - whole, ElementKind.F32) * LN2[0])
+    endless = y * where(eq(size, 0), -inf, size)
+    power = where((size > 0) & (size < inf), _scaled(p, n < 0, n), where(endless < 0, 0.0, endless))
+    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, power))
+
+
 @function(_pow_gradient)
 def pow(x: Expr, y: Expr) -> Expr:
     """x to the y as C has it."""
+    if x.element is ElementKind.F32:
+        return _pow_f32(x, y)
     size = absolute(x)
     log_high, log_low = _log_in_two(size)
     log_high = where(size < inf, where(size > 0, log_high, -inf), size)
@@ -398,12 +503,12 @@ def pow(x: Expr, y: Expr) -> Expr:
     least, most = by_element(x, (-104.0, 89.0), (-746.0, 710.0))
     k, n, r = exp_reduced(_between(product, least, most))
     low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
-    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k, n)))
+    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k < 0, n)))
 
 
-def _power_as_in_c(x: Expr, y: Expr, power: Expr) -> Expr:
+def _power_as_in_c(x: Expr, y: Expr, power: Expr, rounded: Callable[[Expr], Expr] = trunc) -> Expr:
     """From that of the size of x."""
-    whole, even = eq(trunc(y), y), eq(trunc(y * 0.5), y * 0.5)
+    whole, even = eq(rounded(y), y), eq(rounded(y * 0.5), y * 0.5)
     signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
     forbidden = (x < 0) & (absolute(x) < inf) & ~whole
     return where(eq(y, 0) | eq(x, 1), 1.0, where(forbidden, nan, signed))
@@ -411,7 +516,10 @@ def _power_as_in_c(x: Expr, y: Expr, power: Expr) -> Expr:
 
 @pow.roughly
 def _pow_roughly(x: Expr, y: Expr) -> Expr:
-    """In two factors, so that neither overflows or is subnormal, of a logarithm that is not rough: its error is multiplied."""
+    """In two factors, so that neither overflows or is subnormal, of a logarithm that is not rough near 1: its error is multiplied."""
     size = absolute(x)
-    root = exp2_roughly(y * 0.5 * _log_to_base(size, LOG2_E, (1.0,)))
-    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, root * root))
+    f = size - 1.0
+    log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
+    root = exp2_roughly(y * 0.5 * log2_of_size)
+    power = where(eq(size, 1), 1.0, root * root)
+    return _power_as_in_c(x, y, power, lambda half: nearest(half, 1.0)[0])  # a half that is too large for that is whole and even

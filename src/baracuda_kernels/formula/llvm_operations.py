@@ -6,7 +6,7 @@ from typing import Any
 from llvmlite import ir
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
-from baracuda_kernels.formula.elementary import exp2_by_operations
+from baracuda_kernels.formula.elementary import exp2_by_operations, log2_by_operations
 from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.lang import halves
 
@@ -170,16 +170,19 @@ def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Valu
     return e.builder.select(fits, whole, beyond)
 
 
-_EXP2 = exp2_by_operations(input_of(0, ElementKind.F32))
+_X = input_of(0, ElementKind.F32)
+_BY_OPERATIONS = {"exp2_roughly": exp2_by_operations(_X), "log2_roughly": log2_by_operations(_X)}  # for want of an instruction
 
 
-def _exp2_roughly(e: Emitter, here: Expr, x: ir.Value) -> ir.Value:
-    return computed(e, in_order((_EXP2,)), [x], [])[_EXP2]
+def _by_operations(e: Emitter, here: Expr, x: ir.Value) -> ir.Value:
+    result = _BY_OPERATIONS[here.operation]
+    return computed(e, in_order((result,)), [x], [])[result]
 
 
 def operations_of(program: Program) -> int:
     """How many there are, those of which no instruction is made counted by what they come to."""
-    return sum(len(in_order((_EXP2,))) if here.operation == "exp2_roughly" else 1 for here in in_order(program.results))
+    lengths = {name: len(in_order((result,))) for name, result in _BY_OPERATIONS.items()}
+    return sum(lengths.get(here.operation, 1) for here in in_order(program.results))
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -190,7 +193,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "absolute": _absolute,
     "div": lambda e, here, a, b: e.builder.fdiv(a, b),
     "reciprocal": lambda e, here, x: e.builder.fdiv(e.constant(1.0, here.element), x),
-    "exp2_roughly": _exp2_roughly,
+    "exp2_roughly": _by_operations,
+    "log2_roughly": _by_operations,
+    "rsqrt_roughly": lambda e, here, x: e.builder.fdiv(e.constant(1.0, here.element), e.intrinsic("sqrt", x.type, x)),
     "fma": _same_kind("fma"),
     "sqrt": _same_kind("sqrt"),
     "floor": _same_kind("floor"),

@@ -13,7 +13,8 @@ from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
 __all__ = [
     "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
-    "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "shr_logical", "sqrt", "trunc", "where",
+    "log2_roughly", "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "rsqrt_roughly", "shr_logical", "sqrt", "trunc",
+    "where",
 ]  # fmt: skip
 
 Rule = Callable[..., ElementKind]
@@ -30,7 +31,8 @@ def _truth(*elements: ElementKind) -> ElementKind:
 # How many operands, all of one element, and what they give. `where`, `rarely`, `convert` and `bitcast` are special.
 OPERATIONS: dict[str, tuple[int, Rule]] = {
     "add": (2, _same), "sub": (2, _same), "mul": (2, _same), "neg": (1, _same), "absolute": (1, _same),
-    "div": (2, _same), "reciprocal": (1, _same), "exp2_roughly": (1, _same), "fma": (3, _same), "sqrt": (1, _same),
+    "div": (2, _same), "reciprocal": (1, _same), "exp2_roughly": (1, _same), "log2_roughly": (1, _same), "rsqrt_roughly": (1, _same),
+    "fma": (3, _same), "sqrt": (1, _same),
     "floor": (1, _same), "ceil": (1, _same), "trunc": (1, _same), "rint": (1, _same),
     "lt": (2, _truth), "le": (2, _truth), "eq": (2, _truth), "ne": (2, _truth),
     "bit_and": (2, _same), "bit_or": (2, _same), "bit_xor": (2, _same), "bit_not": (1, _same),
@@ -38,7 +40,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
-F32_ONLY = ("exp2_roughly",)
+F32_ONLY = ("exp2_roughly", "log2_roughly", "rsqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
 BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of truths
@@ -113,13 +115,24 @@ def fma(a: Expr | Number, b: Expr | Number, c: Expr | Number) -> Expr:
 
 
 def reciprocal(x: Expr) -> Expr:
-    """1 / x to within two units in the last place, for x whose size is from 2^-120 to 2^120: a division costs several times as much."""
+    """1 / x to within two units in the last place, for x whose size is up to 2^120; of subnormal ones it may be infinite. A division costs
+    several times as much."""
     return applied("reciprocal", x)
 
 
 def exp2_roughly(x: Expr) -> Expr:
     """2^x of an f32, off by 2^-17 of itself at most, where x is from -126 to 127; 0 from -127 down, infinite from 128 on."""
     return applied("exp2_roughly", x)
+
+
+def log2_roughly(x: Expr) -> Expr:
+    """The logarithm of an f32 to base 2, off by 2^-21 of itself at most, or by 2^-22 if that is more; zero, infinity and the rest as in `log2`."""
+    return applied("log2_roughly", x)
+
+
+def rsqrt_roughly(x: Expr) -> Expr:
+    """1 / sqrt(x) of an f32, off by 2^-21 of itself at most, where x is from 2^-126 on: of 0 infinite, of infinity 0, below 0 NaN."""
+    return applied("rsqrt_roughly", x)
 
 
 def sqrt(x: Expr) -> Expr:

@@ -165,6 +165,8 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "div": _machine("div.rn.KIND", 2, "{0} / {1}"),
     "reciprocal": _reciprocal,
     "exp2_roughly": _machine("ex2.approx.ftz.f32", 1, "tl.exp2({0})"),
+    "log2_roughly": _machine("lg2.approx.f32", 1, "tl.log2({0})"),
+    "rsqrt_roughly": _machine("rsqrt.approx.ftz.f32", 1, "1.0 / tl.sqrt({0})"),
     "fma": "interpreted_fma({0}, {1}, {2})" if is_interpreted() else "tl.fma({0}, {1}, {2})",
     "sqrt": _machine("sqrt.rn.KIND", 1, "tl.sqrt({0})"),
     "floor": _machine("cvt.rmi.KIND.KIND", 1, "tl.floor({0})"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from baracuda_kernels.formula.elementary import exp, expm1, hypot, log1pexp, sigmoid
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_nonpositive, expm1, hypot, log1pexp, sigmoid
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.hyperbolic import cosh, tanh
-from baracuda_kernels.formula.operations import absolute, fma, sqrt, where
-from baracuda_kernels.formula.pieces import two_product
+from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, reciprocal, sqrt, where
+from baracuda_kernels.formula.pieces import polynomial, ratio, sign_bit, two_product, with_sign
 from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
 from baracuda_kernels.ops.elementwise.rows import NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import LEFT, times_sigmoid
@@ -31,7 +32,7 @@ def silu(x: Expr) -> Expr:
 def _tanh_softplus(x: Expr, e: Expr) -> Expr:
     """tanh(log(1 + exp(x))) from e = exp(-|x|), without cancellation."""
     left, right = fma(e, e, 2 * e), fma(e, 2, 1)
-    return where(x < 0, left, right) / where(x < 0, left + 2, fma(2 * e, e, right))
+    return ratio(where(x < 0, left, right), where(x < 0, left + 2, fma(2 * e, e, right)))
 
 
 def _mish_slope(x: Expr) -> Expr:
@@ -53,7 +54,7 @@ def softplus(x: Expr, beta: Expr, threshold: Expr) -> Expr:
     """To the left it falls like exp(beta x), which would show the rounding of the product."""
     product, lost = two_product(x, beta)
     found = log1pexp(product)
-    return where(product > threshold, x, where((product < 0) & (found > 0), fma(found, lost, found), found) / beta)
+    return where(product > threshold, x, where((product < 0) & (found > 0), fma(found, lost, found), found) * (1 / beta))
 
 
 def _hardsigmoid(x: Expr) -> Expr:
@@ -68,13 +69,37 @@ def _softshrink(x: Expr, lambd: Expr) -> Expr:
     return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0))
 
 
+# (x - tanh(x)) / x³ of x², |x| <= 1.
+_TANHSHRINK = (
+    0.333333343, -0.133334115, 0.0539782122, -0.0219129417, 0.00892493501, -0.00352734863, 0.00114942307, -0.000205670658,
+)  # fmt: skip
+
+_TANHSHRINK_ROUGH = (0.333330452, -0.133187875, 0.0527541041, -0.0181412734, 0.00365249859)
+
+
 @function(lambda d, y, x: d * (tanh(x) * tanh(x)))
 def tanhshrink(x: Expr) -> Expr:
-    """x - tanh(x) is (x cosh(x) - sinh(x)) / cosh(x); where that cancels, the numerator is taken as a series of positive terms."""
-    square, series = x * x, x * 0
+    """x - tanh(x) is (x cosh(x) - sinh(x)) / cosh(x); where that cancels, the numerator is taken as a series of positive terms, or in f32
+    the whole as a polynomial. Further on it is x - 1 + 2 / (exp(2 x) + 1), of which the difference is exact as long as it matters."""
+    a = absolute(x)
+    square = x * x
+    if x.element is ElementKind.F32:
+        near = x * (square * polynomial(square, _TANHSHRINK))
+        e = exp_nonpositive(a * -2.0)
+        return where(a < 1, near, with_sign((a - 1) + ratio(e + e, e + 1), sign_bit(x)))
+    series = x * 0
     for k in range(12, 0, -1):
         series = fma(series, square, 2 * k / math.factorial(2 * k + 1))
-    return where(absolute(x) < 1, x * square * series / cosh(x), x - tanh(x))
+    return where(a < 1, x * square * series / cosh(x), x - tanh(x))
+
+
+@tanhshrink.roughly
+def _tanhshrink_roughly(x: Expr) -> Expr:
+    a = absolute(x)
+    square = x * x
+    e = exp2_roughly(a * (-2 * LOG2_E[0]))
+    far = with_sign(fma(e + e, reciprocal(e + 1), a - 1), sign_bit(x))
+    return where(a < 1, x * (square * polynomial(square, _TANHSHRINK_ROUGH)), far)
 
 
 @function(lambda d, y, x, b: (d * (y / hypot(x, sqrt(b))), None))
@@ -113,10 +138,10 @@ ROWS = (
     Row("squareplus", squareplus, "(x + sqrt(x x + b)) / 2.", parameters=(Parameter("b", 4.0, "not negative"),)),
     Row("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(x)), "x, where it is negative alpha (exp(x) - 1).",
         parameters=(ALPHA,)),
-    Row("celu", lambda x, alpha: where(x > 0, x, alpha * expm1(x / alpha)), "x, where it is negative alpha (exp(x / alpha) - 1).",
+    Row("celu", lambda x, alpha: where(x > 0, x, alpha * expm1(x * (1 / alpha))), "x, where it is negative alpha (exp(x / alpha) - 1).",
         parameters=(ALPHA,)),
     Row("selu", lambda x: where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * expm1(x)),
         "elu with constants that keep a variance."),
     Row("softsign", softsign, "x / (1 + |x|)."),
-    Row("tanhshrink", tanhshrink, "x - tanh(x).", wide=True),
+    Row("tanhshrink", tanhshrink, "x - tanh(x)."),
 )  # fmt: skip

@@ -29,6 +29,7 @@ from baracuda_kernels.formula.operations import (
     shr_logical,
     where,
 )
+from baracuda_kernels.formula.pieces import by_element, nearest, sign_bit, with_sign
 
 __all__ = [
     "INFINITY", "LEFT", "NAN", "bits_of", "floor_quotient", "floor_remainder", "greatest_divisor", "is_negative", "larger",
@@ -143,9 +144,11 @@ def _remainder_gradient(d: Expr, left: Expr, a: Expr, b: Expr) -> tuple[Expr, Ex
 
 @function(_remainder_gradient)
 def float_fmod(a: Expr, b: Expr) -> Expr:
-    is_short, _, left = _short_division(a, b)
-    left = where(_signs_differ(left, a), left + with_sign_of(b, a), left)
-    return rarely(~is_short, convert(_long_division(a, b), a.element), where(eq(left, 0), with_sign_of(left, a), left))
+    """The short division is one of sizes: what is left then has no sign of its own."""
+    size = absolute(b)
+    is_short, _, left = _short_division(absolute(a), size)
+    left = where(left < 0, left + size, left)
+    return rarely(~is_short, convert(_long_division(a, b), a.element), with_sign(left, sign_bit(a)))
 
 
 @function(_remainder_gradient)
@@ -166,9 +169,9 @@ def _short_division(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
 
     The quotient is off by less than a quarter before it is rounded, so that at most three quarters of `b` are left: no more digits than `b` has.
     """
-    most = 2.0**48 if a.element is F64 else 2.0**19
-    is_short = (absolute(b) > 2.0**-100) & (absolute(b) < 2.0**100) & (absolute(a) < absolute(b) * most)
-    whole = rint(a * reciprocal(b))
+    near = a * reciprocal(b)  # by a `b` next to zero, infinite or NaN
+    is_short = (absolute(near) < by_element(a, 2.0**19, 2.0**48)) & (absolute(b) < by_element(a, 2.0**100, 2.0**1000))
+    whole, _ = nearest(near, 1.0)
     return is_short, whole, fma(-whole, b, a)
 
 

@@ -13,7 +13,22 @@ from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
 from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from baracuda_kernels.formula.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
-from baracuda_kernels.formula.operations import absolute, ceil, clz, eq, floor, is_nan, popcount, rint, sqrt, trunc, where
+from baracuda_kernels.formula.operations import (
+    absolute,
+    ceil,
+    clz,
+    eq,
+    floor,
+    fma,
+    is_nan,
+    popcount,
+    rarely,
+    rint,
+    sqrt,
+    trunc,
+    where,
+)
+from baracuda_kernels.formula.pieces import ratio
 from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
@@ -52,9 +67,12 @@ def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
 
 @function(_logit_gradient)
 def logit(x: Expr, eps: Expr) -> Expr:
+    """log(x / (1 - x)) is log(1 + t) of the lesser one of x and 1 - x, but for its sign: nothing is lost in the rounding of t."""
     z = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))  # as it is if eps is NaN
-    # Around 1/2 the logarithm of the ratio is lost in the rounding of the ratio.
-    return where(absolute(z - 0.5) < 0.25, log1p((z + z - 1) / (1 - z)), log(z / (1 - z)))
+    left = z < 0.5
+    least = where(left, z, 1 - z)
+    usual = log1p(ratio(fma(least, -2.0, 1.0), least))
+    return rarely(~(least > 2.0**-100), log(z) - log1p(-z), where(left, -usual, usual))
 
 
 @function(lambda d, y, x: d * (-1 - log(x)))
