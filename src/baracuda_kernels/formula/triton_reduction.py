@@ -52,7 +52,7 @@ def reduce_tiles(
     inputs, targets, results, count, segment, segments, extents, input_steps, result_steps, reduced_extents, reduced_steps, numbers,
     START: tl.constexpr, APPEND: tl.constexpr, SEVERAL: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
     TILE: tl.constexpr, APPEND_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
-    IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr,
+    IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr, STAGES: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE`: results lie side by side; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
@@ -69,7 +69,7 @@ def reduce_tiles(
     end = tl.minimum(begin + segment, count)
     if SEVERAL is not None:
         together = end - (end - begin) % (TOGETHER * REDUCED)
-        for at in tl.range(begin, together, TOGETHER * REDUCED):
+        for at in tl.range(begin, together, TOGETHER * REDUCED, num_stages=STAGES):
             given = state
             for i in tl.static_range(TOGETHER):
                 place = at + i * REDUCED + tl.arange(0, REDUCED)[None, :]
@@ -78,7 +78,7 @@ def reduce_tiles(
             state = filled(SEVERAL(given, numbers), (KEPT, REDUCED))
         begin = together
     rest = end - (end - begin) % REDUCED  # where elements of a tile have to be tested one by one
-    for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER if SEVERAL is None else 1):
+    for at in tl.range(begin, rest, REDUCED, loop_unroll_factor=TOGETHER if SEVERAL is None else 1, num_stages=STAGES):
         state = _appended(
             state, sources, first, at, is_there[:, None], reduced_extents, reduced_steps, numbers,
             APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
@@ -276,7 +276,7 @@ def calls(
         ),
         common | {
             "APPEND": made.append, "SEVERAL": made.several, "APPEND_INPUTS": made.append_inputs,
-            "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together,
+            "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together, "STAGES": tile.stages,
             "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
         },
         tile.warps,

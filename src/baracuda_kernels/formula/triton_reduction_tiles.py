@@ -19,6 +19,7 @@ STEPS = 4  # of a tile, the fewest that are worth a segment
 MOST = 1024  # segments of one sum
 MERGED = 1024  # segments that one program combines
 WARPS = 4
+LONG = 8  # steps through a row from which on it is a long way
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
 
@@ -28,6 +29,7 @@ class ReduceTile(NamedTuple):
     reduced: int
     warps: int
     together: int  # tiles that are read at once
+    stages: int  # of loading: how far the tiles that are copied ahead are from those that are combined; 1 without copies
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
@@ -39,19 +41,38 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
         size = vector if by_rows or reduction.elements[0].size > 2 else vector // 2
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
-        together = SEVERAL if reduction.several is not None else 2 if count > reduced and not is_many else 1
-        return ReduceTile(min(size // reduced, power_of_two(results)), reduced, WARPS, together)
+        together = SEVERAL if reduction.several is not None else _along(reduction) if count > reduced and not is_many else 1
+        return ReduceTile(
+            min(size // reduced, power_of_two(results)), reduced, WARPS, together, _stages(reduction, count // (together * reduced))
+        )
     kept = min(BESIDE, power_of_two(results))
     together = SEVERAL if reduction.several is not None else 1 if is_many else _down(reduction, size, vector)
-    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together)
+    return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together, _stages(reduction, 0))
+
+
+def _stages(reduction: Reduction, steps: int) -> int:
+    """By what was measured: combining contributions of several numbers takes long enough that loads had better not wait for it. Several
+    elements at once wait less; only of halves a long way along a row is better copied ahead."""
+    if reduction.several is None:
+        return 3 if len(reduction.state) > 1 else 1
+    return 4 if steps >= LONG and _of_halves(reduction) else 1
+
+
+def _of_halves(reduction: Reduction) -> bool:
+    return max(element.size for element in reduction.elements) < 4
+
+
+def _along(reduction: Reduction) -> int:
+    """Along rows, by what was measured: the threads of a contribution of three numbers have half a vector of halves each."""
+    return 4 if len(reduction.state) > 2 and reduction.operands == 1 and _of_halves(reduction) else 2
 
 
 def _down(reduction: Reduction, size: int, vector: int) -> int:
-    """Down columns, by what was measured: of halves, two tiles are worth it where contributions are several numbers, and four of two operands
-    whose threads have half a vector each; of words two where contributions are one. With more registers not all programs are on the device at
+    """Down columns, by what was measured: of halves, two tiles are worth it where contributions are several numbers, and four where threads
+    have half a vector each; of words two where contributions are one. With more registers not all programs are on the device at
     once, and the last few have it alone."""
-    if max(element.size for element in reduction.elements) < 4:
-        return 1 if len(reduction.state) == 1 else 4 if reduction.operands > 1 and size < vector else 2
+    if _of_halves(reduction):
+        return 1 if len(reduction.state) == 1 else 4 if size < vector else 2
     words = size // (32 * WARPS) * sum(-(-element.size // 4) for element in reduction.state)
     return 2 if words <= MOST_WORDS and len(reduction.state) == 1 else 1
 
