@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from baracuda_kernels.bench import record, report, roofline
-from baracuda_kernels.bench.engine import Row, Settings, Task, measure, showcase, varied
+from baracuda_kernels.bench.engine import Row, Settings, Task, measure, of_every_kind, showcase, varied
 from baracuda_kernels.bench.host import HostRow, measure_host
 from baracuda_kernels.bench.layouts import LAYOUTS
 from baracuda_kernels.bench.peers import COMPILED, JAX
@@ -25,6 +25,9 @@ from baracuda_kernels.core.nearest import no_such
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
+    parser.add_argument(
+        "--every-kind", action="store_true", help="the first showcase problem of each op and element, of every kind of the op"
+    )
     parser.add_argument(
         "--vary",
         action="append",
@@ -94,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     host_rows: list[HostRow] = []
     try:
         with terminated_is_interrupted():
-            for each in measured(tasks, [] if options.vary or options.problem else ops, settings, console):
+            for each in measured(tasks, [] if options.vary or options.problem or options.every_kind else ops, settings, console):
                 if isinstance(each, Row):
                     rows.append(each)
                 else:
@@ -120,7 +123,7 @@ def _report(rows: list[Row], host_rows: list[HostRow], options: argparse.Namespa
         options.picture.write_text(roofline.svg(rows), encoding="utf-8")
         console.print(f"drawn to {options.picture}", markup=False)
     path = options.out or record.default_path()
-    record.write(record.as_record(rows, host_rows, settings), path)
+    record.write(record.as_record(rows, host_rows, settings, survey=options.every_kind), path)
     console.print(f"written to {path}", markup=False)
 
 
@@ -128,6 +131,8 @@ def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Ite
     if options.vary:
         for field_and_values in options.vary:
             yield from varied(ops, field_and_values, kind)
+    elif options.every_kind:
+        yield from of_every_kind(ops, Device(kind))
     elif not options.problem:
         yield from showcase(ops, 1 if options.quick else None, kind)
     elif len(ops) != 1:

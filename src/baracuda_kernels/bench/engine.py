@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import KernelInternal, Unsupported
+from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported
 from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import Effort, PlanPreference
@@ -122,6 +122,19 @@ def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.
         first = next(showcase([op], 1, kind))
         for value in values.split(","):
             yield first._replace(descriptor=replace(first.descriptor, **{name: int(value)}))
+
+
+def of_every_kind(ops: list[str], device: Device) -> Iterator[Task]:
+    """The first showcase problem of each op and element, of every kind that there is of it."""
+    stream = Stream.on(device)
+    for first in showcase(ops, 1, device.kind):
+        plan, given = first.plan, {name.name: getattr(first.descriptor, name.name) for name in fields(first.descriptor)}
+        given.pop("parameters", None)  # which belong to a kind
+        for kind in type(given["kind"]):
+            with contextlib.suppress(Error):
+                descriptor = plan.cases.from_options(given | {"kind": kind})
+                plan.select(stream, descriptor)
+                yield first._replace(descriptor=descriptor)
 
 
 def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
@@ -246,7 +259,7 @@ def _ready_peers(problem: Problem, settings: Settings, notes: list[str]) -> dict
             continue
         try:
             call()
-        except (PeerUnavailable, NotImplementedError) as why:  # PyTorch's word for an element it does not have
+        except (PeerUnavailable, RuntimeError) as why:  # PyTorch's word for what it does not have
             notes.append(f"{name}: {why}")
         else:
             ready[name] = call

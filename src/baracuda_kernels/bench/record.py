@@ -20,7 +20,7 @@ SCHEMA = 1
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "jax", "liger_kernel")
 
 
-def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings) -> dict[str, Any]:
+def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings, survey: bool = False) -> dict[str, Any]:
     """The whole run as plain data. Names no machine but by its processor."""
     return {
         "schema": SCHEMA,
@@ -34,7 +34,7 @@ def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings) -> 
         "rounds": settings.rounds,
         "rows": [_row(row) for row in rows],
         "host": [asdict(row) for row in host_rows],
-    }
+    } | ({"survey": True} if survey else {})
 
 
 def write(record: dict[str, Any], path: Path) -> None:

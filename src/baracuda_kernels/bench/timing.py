@@ -12,6 +12,7 @@ from baracuda_kernels.core.device import Device, DeviceKind
 
 _SHORTEST_SAMPLE = 200e-6  # seconds; quicker calls are timed many at a time
 _MOST_REPEATS = 10_000
+_IDLE = 0.02  # seconds until the threads of other libraries have stopped waiting for more work at full speed
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int, clo
     try:
         for _ in range(rounds):
             for name, call in contenders.items():
-                call()  # untimed: the previous contender's threads and cache lines go
+                if clock is host_seconds:
+                    time.sleep(_IDLE)
+                call()  # untimed: the previous contender's cache lines go
                 samples[name].append(clock(call, repeats[name]))
     finally:
         if collecting:
