@@ -213,6 +213,12 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 
 
+def triton_scan() -> Any:
+    from baracuda_kernels.ops.scan import triton
+
+    return triton
+
+
 def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
     plan = ScanPlan.force("triton.scan", TESTED, descriptor)
     given = torch.from_numpy(x).to(str(DEVICE))
@@ -237,6 +243,28 @@ def test_segments(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bo
         plan = plan_type.force(kernel, TESTED, descriptor)
         assert plan.workspace_size
         run_trial(plan, random_inputs(plan_type, descriptor, rng), in_place=in_place)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("kind", [ScanKind.CUMPROD, ScanKind.NANCUMPROD])
+@pytest.mark.parametrize("shape", [(9, 100), (2, 3, 64), (5, 33), (40, 8)], ids=str)  # of several tiles, of whole ones, and of one
+def test_gradients_of_products_along_whole_lines(
+    kind: ScanKind, shape: tuple[int, ...], rng: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.OF_PRODUCT", 1)
+    for element in (bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64):
+        descriptor = ScanBackwardDescriptor(kind, shape, len(shape) - 1, element)
+        strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        (call,) = triton_scan().calls(descriptor, [strides] * 3, False, (0, 1, 2))
+        assert call.body.__name__ == "product_gradients_of_lines"
+        plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
+        inputs = random_inputs(ScanBackwardPlan, descriptor, rng)
+        factors = inputs["input"].reshape(-1, shape[-1])
+        factors[0, 5], factors[1, 3] = 0, 0
+        factors[1, 7] = numpy.nan if kind is ScanKind.NANCUMPROD else 0
+        run_trial(plan, inputs, in_place=("d_input", "d_result"))
+        run_trial(plan, inputs, in_place=("d_input", "input"))
 
 
 @pytest.mark.usefixtures("small_tiles")

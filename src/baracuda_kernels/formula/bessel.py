@@ -1,19 +1,20 @@
 """Modified Bessel functions of the first kind.
 
-Near zero they are power series; beyond that exp(x) / sqrt(x) times a polynomial of 1 / x, which is scaled to -1 .. 1. F32 is
-computed in F64 with shorter polynomials.
+Near zero they are power series; beyond that exp(x) / sqrt(x) times a polynomial of 1 / x, which is scaled to -1 .. 1. Of F32 only
+what is far and grows is computed in F64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, at_most, in_f64
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, eq, rarely, sqrt, where
+from baracuda_kernels.formula.operations import absolute, eq, fma, rarely, reciprocal, rsqrt_roughly, sqrt, where
 from baracuda_kernels.formula.pieces import by_element, polynomial
 
 __all__ = ["i0", "i0e", "i1", "i1e"]
@@ -25,6 +26,7 @@ class _Fits(NamedTuple):
     near: float  # up to where the first ones hold
     series: tuple[Coefficients, Coefficients]  # of x² / 4; that of order 1 is multiplied by x
     decay: tuple[Coefficients, Coefficients]  # of 2 near / x - 1
+    direct: tuple[tuple[float, Coefficients], ...] = ()  # exp(-|x|) times the function, of |x| less that number, where it is near
 
 
 _LONG = _Fits(
@@ -58,52 +60,117 @@ _LONG = _Fits(
     ),
 )  # fmt: skip
 _SHORT = _Fits(
-    7.0,
+    4.5,
     (
         (
-            0.999999999055, 1.00000002785, 0.249999879473, 0.0277779626614, 0.00173597681758, 6.94974381364e-05,
-            1.91685549178e-06, 4.10240676174e-08, 4.84450153434e-10, 1.29502913659e-11,
+            1.0, 1.0, 0.24999985, 0.02777827, 0.0017355335, 6.976514e-05, 1.8382435e-06, 5.1850648e-08,
         ),
         (
-            0.4999999999, 0.250000002418, 0.0416666576739, 0.0034722344744, 0.000173603013354, 5.78999786272e-06,
-            1.37148430143e-07, 2.54307543205e-09, 2.79271366037e-11, 6.27304658207e-13,
+            0.5, 0.25, 0.041666657, 0.0034722532, 0.00017357625, 5.8057603e-06, 1.3262063e-07, 3.158032e-09,
         ),
     ),
     (
         (
-            0.402659401742, 0.00388591451539, 0.000184389671378, 1.79479806009e-05, 2.9993580194e-06, 9.16368532493e-07,
-            2.69208192969e-07,
+            0.4048786, 0.006393269, 0.0005365, 0.000108061024, 4.2167547e-05, 1.1489977e-05, -7.74849e-06, -5.583544e-06,
         ),
         (
-            0.388001143047, -0.0112150445223, -0.000295062087744, -2.40693001437e-05, -3.66719514407e-06, -1.06089032957e-06,
-            -3.08946148543e-07,
+            0.38167495, -0.017995039, -0.0008327043, -0.00013911938, -4.9933387e-05, -1.39009e-05, 8.053076e-06, 6.137572e-06,
+        ),
+    ),
+    (
+        (
+            1.9375,
+            (
+                0.31449378, -0.09836143, 0.042585425, -0.017659826, 0.006507541, -0.0020996723, 0.00059571443, -0.00015007106,
+                3.3695087e-05, -6.73244e-06, 1.2593326e-06, -2.4230138e-07, 4.033588e-08, -3.4432297e-09,
+            ),
+        ),
+        (
+            2.203125,
+            (
+                0.09624239, -0.051494468, 0.021027783, -0.0072667664, 0.0021887603, -0.00058335485, 0.00013906625, -2.9961428e-05,
+                5.893487e-06, -1.0493753e-06, 1.6634448e-07, -2.7099222e-08, 5.0189786e-09, -5.627423e-10,
+            ),
+        ),
+    ),
+)  # fmt: skip
+_ROUGH = _Fits(
+    4.5,
+    (
+        (
+            1.0, 1.0000731, 0.24971348, 0.028108355, 0.0015814551, 0.00010002655,
+        ),
+        (
+            0.5, 0.25000742, 0.041641075, 0.0034991913, 0.00016178806, 8.020181e-06,
+        ),
+    ),
+    _SHORT.decay,
+    (
+        (
+            2.25,
+            (
+                0.28743666, -0.076209016, 0.029227076, -0.011269581, 0.0040449845, -0.0012382953, 0.00029603482, -8.198161e-05,
+                2.985816e-05, -5.221496e-06,
+            ),
+        ),
+        (
+            2.25,
+            (
+                0.09387467, -0.049566884, 0.020025956, -0.006877412, 0.0020720214, -0.00054049335, 0.00012005631, -2.8455295e-05,
+                7.697448e-06, -1.1260065e-06,
+            ),
         ),
     ),
 )  # fmt: skip
 
 
-def _parts(wide: Expr, size: Expr, order: int, fits: _Fits) -> tuple[Expr, Expr]:
-    """The function if x is near zero, and exp(-|x|) times it if not."""
-    near = polynomial(wide * wide * 0.25, fits.series[order])
-    far = polynomial(2 * fits.near / size - 1, fits.decay[order]) / sqrt(size)
-    return (wide * near, where(wide < 0, -far, far)) if order == 1 else (near, far)
+def _series(x: Expr, order: int, fits: _Fits) -> Expr:
+    """The function near zero."""
+    even = polynomial(x * x * 0.25, fits.series[order])
+    return x * even if order == 1 else even
 
 
-def _whole(wide: Expr, order: int, fits: _Fits) -> Expr:
-    size = at_most(absolute(wide), 1440.0)
-    near, far = _parts(wide, size, order, fits)
+def _far(x: Expr, size: Expr, order: int, fits: _Fits) -> Expr:
+    """exp(-|x|) times it if x is not near zero."""
+    if x.element is ElementKind.F32:
+        root = rsqrt_roughly(size)
+        if fits is _SHORT:
+            root = where(eq(size, inf), 0, fma(root * 0.5, fma(-(size * root), root, 1), root))
+        far = polynomial(fma(reciprocal(size), 2 * fits.near, -1), fits.decay[order]) * root
+    else:
+        far = polynomial(2 * fits.near / size - 1, fits.decay[order]) / sqrt(size)
+    return where(x < 0, -far, far) if order == 1 else far
+
+
+def _grown(x: Expr, order: int, fits: _Fits) -> Expr:
+    """It itself there."""
+    size = at_most(absolute(x), 1440.0)
     root = exp(size * 0.5)  # half of it, as exp(x) is infinite before the function is
-    return rarely(~(size <= fits.near), root * far * root, near)
+    return root * _far(x, size, order, fits) * root
 
 
-def _scaled(wide: Expr, order: int, fits: _Fits) -> Expr:
-    size = absolute(wide)
-    near, far = _parts(wide, size, order, fits)
-    return where(size <= fits.near, exp(-size) * near, far)
+def _whole(x: Expr, order: int) -> Expr:
+    fits = by_element(x, _SHORT, _LONG)
+    far = in_f64(lambda wide: _grown(wide, order, fits), x)
+    return rarely(~(absolute(x) <= fits.near), far, _series(x, order, fits))
 
 
-def _computed(formula: Callable[[Expr, int, _Fits], Expr], x: Expr, order: int) -> Expr:
-    return in_f64(lambda wide: formula(wide, order, by_element(x, _SHORT, _LONG)), x)
+def _whole_roughly(x: Expr, order: int) -> Expr:
+    return rarely(~(absolute(x) <= _ROUGH.near), _grown(x, order, _ROUGH), _series(x, order, _ROUGH))
+
+
+def _scaled(x: Expr, order: int) -> Expr:
+    if x.element is ElementKind.F32:
+        return _scaled_directly(x, order, _SHORT)
+    size = absolute(x)
+    return where(size <= _LONG.near, exp(-size) * _series(x, order, _LONG), _far(x, size, order, _LONG))
+
+
+def _scaled_directly(x: Expr, order: int, fits: _Fits) -> Expr:
+    """Near zero one polynomial is cheaper than two with an exponential."""
+    size, (middle, fit) = absolute(x), fits.direct[order]
+    even = polynomial(size - middle, fit)
+    return where(size <= fits.near, x * even if order == 1 else even, _far(x, size, order, fits))
 
 
 def _sign(x: Expr) -> Expr:
@@ -123,13 +190,13 @@ def _i0_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 @function(_i0_gradient)
 def i0(x: Expr) -> Expr:
     """Of order 0."""
-    return _computed(_whole, x, 0)
+    return _whole(x, 0)
 
 
 @function(lambda d, y, x: d * _slope(x, y, i0(x)))
 def i1(x: Expr) -> Expr:
     """Of order 1."""
-    return _computed(_whole, x, 1)
+    return _whole(x, 1)
 
 
 def _i0e_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
@@ -139,17 +206,17 @@ def _i0e_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 @function(_i0e_gradient)
 def i0e(x: Expr) -> Expr:
     """exp(-|x|) i0(x)."""
-    return _computed(_scaled, x, 0)
+    return _scaled(x, 0)
 
 
 @function(lambda d, y, x: d * (_slope(x, y, i0e(x)) - _sign(x) * y))
 def i1e(x: Expr) -> Expr:
     """exp(-|x|) i1(x)."""
-    return _computed(_scaled, x, 1)
+    return _scaled(x, 1)
 
 
 # For halves f32 has digits to spare.
-i0.roughly(lambda x: _whole(x, 0, _SHORT))
-i1.roughly(lambda x: _whole(x, 1, _SHORT))
-i0e.roughly(lambda x: _scaled(x, 0, _SHORT))
-i1e.roughly(lambda x: _scaled(x, 1, _SHORT))
+i0.roughly(lambda x: _whole_roughly(x, 0))
+i1.roughly(lambda x: _whole_roughly(x, 1))
+i0e.roughly(lambda x: _scaled_directly(x, 0, _ROUGH))
+i1e.roughly(lambda x: _scaled_directly(x, 1, _ROUGH))

@@ -1,30 +1,48 @@
 """The gamma function and what belongs to it.
 
-All is computed in F64. Below 1/2 the functions of one number are those of 1 - x, and a sine or cotangent of π x corrects that.
+Computed in F64, below 1/2 the functions of one number are those of 1 - x, and a sine or cotangent of π x corrects that. In F32 those that
+have a short form for numbers of usual size step there from where a fit holds, factor by factor; the others are left to F64.
 Sums and continued fractions have as many terms as the range that is written down with each needs.
 """
 
 from __future__ import annotations
 
 from math import e, inf, nan, pi
+from typing import NamedTuple
 
 from baracuda_kernels.formula import gamma_fits as fits
 from baracuda_kernels.formula.elementary import exp, log, log1p, pow
-from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.fits import at_most, fraction, in_f64
+from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.fits import Coefficients, at_most, fraction, in_f64
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.normal import erfcx_right
-from baracuda_kernels.formula.operations import absolute, eq, fma, rint, sqrt, where
-from baracuda_kernels.formula.pieces import polynomial
+from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, fma, is_nan, rarely, reciprocal, rint, sqrt, where
+from baracuda_kernels.formula.pieces import (
+    LN2,
+    bits_of,
+    by_element,
+    choose,
+    format_of,
+    parts,
+    polynomial,
+    ratio,
+    sign_bit,
+    to_bits,
+    two_product,
+    with_sign,
+)
 
 __all__ = ["beta", "betainc", "betaln", "digamma", "gamma", "igamma", "igammac", "lgamma", "polygamma", "trigamma", "zeta"]
 
 DIGAMMA_ZERO = (0.46163214496836236, -1.5522348162858677e-17)  # less 1, as a sum
+DIGAMMA_ZEROS = (-0.5040830082644554, -1.5734984731623905, -2.6107208684441446, -3.635293366436901)
 FAR = 8  # from where the fits for large numbers hold
-# As many terms as an error of 1e-13 takes wherever they are used.
-ZETA_TERMS = 5
-GAMMA_TERMS, GAMMA_LEVELS, TEMME_FROM = 46, 28, 20
+# As many terms as an error of 2e-9, for operands in F32, and of 1e-13 take wherever they are used.
+ZETA = ((3, fits.EULER_MACLAURIN[:7]), (5, fits.EULER_MACLAURIN))  # of the sum itself, and what corrects the integral
+TEMME_FROM = 20
 BETA_LEVELS = 35
+
+Sums = tuple[int, Coefficients]
 
 
 def _reflected(x: Expr, left: Expr) -> tuple[Expr, Expr]:
@@ -48,32 +66,34 @@ def _zeta_gradient(d: Expr, y: Expr, s: Expr, q: Expr) -> tuple[None, Expr]:
 @function(_zeta_gradient)
 def zeta(s: Expr, q: Expr) -> Expr:
     """The sum of (q + k)^-s over k = 0, 1, 2 ... for s > 1 and q > 0. Zero and integers below it give infinity, other q < 0 NaN."""
-    return in_f64(_zeta, s, q)
+    sums = by_element(s, *ZETA)
+    return in_f64(lambda s, q: _zeta(s, q, sums), s, q)
 
 
-def _zeta(s: Expr, q: Expr) -> Expr:
+def _zeta(s: Expr, q: Expr, sums: Sums) -> Expr:
     pole = eq(s, 1) | ((q <= 0) & eq(rint(q), q))
-    return where(s < 1, nan, where(pole, inf, where(q < 0, nan, _hurwitz(at_most(s, 1e300), q, None))))
+    return where(s < 1, nan, where(pole, inf, where(q < 0, nan, _hurwitz(at_most(s, 1e300), q, None, sums))))
 
 
-def _hurwitz(s: Expr, q: Expr, scale: Expr | None) -> Expr:
+def _hurwitz(s: Expr, q: Expr, scale: Expr | None, sums: Sums) -> Expr:
     """zeta(s, q) exp(scale) for q > 0: a few terms, and the integral of the others with Euler's and Maclaurin's corrections."""
 
     def power(base: Expr, exponent: Expr) -> Expr:
         product = exponent * log(base)
         return exp(product if scale is None else product + scale)
 
+    terms, corrections = sums
     total = power(q, -s)
-    for k in range(1, ZETA_TERMS):
+    for k in range(1, terms):
         total = total + power(q + k, -s)
-    rest = q + ZETA_TERMS
+    rest = q + terms
     inverse = 1 / rest
     square = inverse * inverse
     bounded = where(s > 100 * rest, 100 * rest, s)  # beyond that the first terms are all there is
-    correction: Expr | float = fits.EULER_MACLAURIN[-1]
-    for j in range(len(fits.EULER_MACLAURIN) - 1, 0, -1):
+    correction: Expr | float = corrections[-1]
+    for j in range(len(corrections) - 1, 0, -1):
         rising = fma(bounded, bounded + (4 * j - 1), 2 * j * (2 * j - 1))  # (s + 2 j - 1) (s + 2 j)
-        correction = fma(correction, rising * square, fits.EULER_MACLAURIN[j - 1])
+        correction = fma(correction, rising * square, corrections[j - 1])
     tail = fma(square * bounded, correction, fma(inverse, 0.5, 1 / (s - 1)))
     return fma(power(rest, 1 - s), tail, total)
 
@@ -93,13 +113,14 @@ def _polygamma_gradient(d: Expr, y: Expr, n: Expr, x: Expr) -> tuple[None, Expr]
 @function(_polygamma_gradient)
 def polygamma(n: Expr, x: Expr) -> Expr:
     """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the fourth, NaN there of higher ones."""
-    return in_f64(_polygamma, n, x)
+    sums = by_element(x, *ZETA)
+    return in_f64(lambda n, x: _polygamma(n, x, sums), n, x)
 
 
-def _polygamma(n: Expr, x: Expr) -> Expr:
+def _polygamma(n: Expr, x: Expr, sums: Sums) -> Expr:
     left, turn = (x < 0.5) & (n <= 4), _turn(x)
     y, _ = _reflected(x, left)
-    size = _hurwitz(n + 1, y, _lgamma_right(n + 1, n))
+    size = _hurwitz(n + 1, y, _lgamma_right(n + 1, n), sums)
     # The derivatives of π cot(π x) are polynomials of it.
     cotangent = fraction(turn * turn, fits.COTANGENT) / turn
     square = cotangent * cotangent
@@ -131,7 +152,35 @@ def _trigamma(x: Expr) -> Expr:
 @function(lambda d, y, x: d * trigamma(x))
 def digamma(x: Expr) -> Expr:
     """The derivative of log Γ(x)."""
-    return in_f64(_digamma, x)
+    return by_element(x, _digamma_short, _digamma)(x)
+
+
+def _digamma_short(x: Expr) -> Expr:
+    """In F32: left of 0 poles and zeros from -4 on are factors, so that nothing cancels; up to 1/2 it is that of x + 1 less 1 / x.
+    From 6 on it has a logarithm."""
+    left, leftmost, by_one = x < 0, x < -2, (x >= 0) & (x < 0.5)
+    at, right = where(leftmost, x + 2, x), where(by_one, x + 1, x)
+    first, second = (
+        where(leftmost, _beyond(x, less), _beyond(x, more)) for less, more in zip(DIGAMMA_ZEROS[2:], DIGAMMA_ZEROS[:2], strict=True)
+    )
+    zeros, zeros_low = two_product(first, second)
+    poles, poles_low = two_product(at + 1, at + 2)
+    all_poles, lost = two_product(at, poles)
+    inverse = reciprocal(where(left, all_poles, x))
+    near = zeros * inverse
+    missing = fma(-near, all_poles, zeros) + fma(-near, fma(at, poles_low, lost), zeros_low)
+    top, bottom = (
+        where(left, where(leftmost, polynomial(at + 0.625, less), polynomial(at + 1, more)), polynomial(right - 0.5, most))
+        for less, more, most in zip(fits.DIGAMMA_LEFTMOST, fits.DIGAMMA_LEFT, fits.DIGAMMA_SHORT, strict=True)
+    )
+    base = where(left, choose(leftmost, -3.5, -3.0, x.element), 0.5)
+    factor = where(left, fma(missing, inverse, near), _beyond(right, 1 + DIGAMMA_ZERO[0]))
+    result = fma(factor, ratio(top, bottom) + base, where(by_one, -inverse, 0.0))
+    small = reciprocal(x)
+    square = small * small
+    far = _log_of_size(x, None) - fma(square, polynomial(square, (1 / 12, -1 / 120, 1 / 252)), 0.5 * small)
+    good = (x > -4) & (x < 1e37) & (absolute(inverse) < 2.0**100)
+    return rarely(~good, in_f64(_digamma, x), where(x > 6, far, result))
 
 
 def _digamma(x: Expr) -> Expr:
@@ -149,7 +198,70 @@ def _digamma(x: Expr) -> Expr:
 @function(lambda d, y, x: d * digamma(x))
 def lgamma(x: Expr) -> Expr:
     """The logarithm of |Γ(x)|."""
-    return in_f64(_lgamma, x)
+    return by_element(x, _lgamma_short, _lgamma)(x)
+
+
+def _lgamma_short(x: Expr) -> Expr:
+    """In F32: log |Γ(x)| is that of x + n less log |x (x + 1) ... (x + n - 1)|, n being 2 or 4 for an x on the left of 1/2."""
+    two, two_low = two_product(x, x + 1)
+    more, more_low = two_product(x + 2, x + 3)
+    four, four_low = two_product(two, more)
+    result, usual = _lgamma_stepped(x, two, four, fma(two, more_low, fma(more, two_low, four_low)))
+    far_from_zeros = (absolute(result) > 0.125) | (x > -2)  # on the left, near which the difference loses digits
+    return rarely(~(usual & far_from_zeros), in_f64(_lgamma, x), result)
+
+
+@lgamma.roughly
+def _lgamma_roughly(x: Expr) -> Expr:
+    """The same: halves are not that close to zeros."""
+    two = fma(x, x, x)
+    result, usual = _lgamma_stepped(x, two, two * fma(x, x + 5, 6.0), None)
+    return rarely(~usual, _lgamma_far_roughly(x), result)
+
+
+def _lgamma_stepped(x: Expr, two: Expr, four: Expr, four_low: Expr | None) -> tuple[Expr, Expr]:
+    """From products of two and four numbers from x on, and by Stirling's formula from 5 on; and where that holds."""
+    by_two, by_four, far = x < 0.5, x < -1.5, x > 5
+    low = None if four_low is None else where(by_four, four_low, 0.0)
+    product = where(by_two, where(by_four, four, two), x)
+    logarithm = _log_of_size(product, low)
+    less = x + where(by_two, choose(by_four, 3.0, 1.0, x.element), -1.0)
+    top, bottom = (polynomial(less + 0.5, each) for each in fits.LGAMMA_SHORT)
+    near = fma(fma(less, less, -less), fma(top, reciprocal(bottom), 0.3), where(by_two, -logarithm, 0.0))
+    return where(far, _stirling(x, logarithm), near), (x > -3) & (x < 1e37) & (absolute(product) > 2.0**-100)
+
+
+def _stirling(x: Expr, logarithm: Expr) -> Expr:
+    """log Γ(x) in F32, from 4 on."""
+    inverse = reciprocal(x)
+    rest = fma(inverse, polynomial(inverse * inverse, (1 / 12, -1 / 360, 1 / 1260)), 0.4189385332046727)  # log(2 π) / 2 - 1/2
+    return fma(x - 0.5, logarithm - 1, rest)
+
+
+def _lgamma_far_roughly(x: Expr) -> Expr:
+    """In F32, where |x| is large or very small, or x is a pole."""
+    left, turn = x < 0, _turn(x)
+    y = at_most(where(left, 1 - x, x), 1e37)
+    stirling = where(absolute(x) < 1e37, _stirling(y, _log_of_size(y, None)), absolute(x))
+    sine = absolute(turn) * polynomial(turn * turn, fits.SINE[:7])
+    value = where(left, where(absolute(turn) > 0, -_log_of_size(sine, None) - stirling, inf), stirling)
+    return where(absolute(x) < 0.5, -log(absolute(x)), where(absolute(x) < 1e37, value, where(is_nan(x), x, inf)))
+
+
+def _beyond(x: Expr, zero: float) -> Expr:
+    """How far an F32 is beyond a number with more digits."""
+    high, low = parts((zero,), x, 2)
+    return (x - high) - low
+
+
+def _log_of_size(x: Expr, low: Expr | None) -> Expr:
+    """log |x + low| of a normal number in F32, and of what rounding took from it: of 2^k (1 + f)."""
+    digits = format_of(x).digits
+    exponent = (to_bits(absolute(x)) - bits_of(2 / 3, x)) & (-1 << digits)
+    scale = with_sign(bitcast(bits_of(1.0, x) - exponent, x.element), sign_bit(x))
+    f = fma(x, scale, -1.0)
+    f = f if low is None else fma(low, scale, f)
+    return fma(convert(exponent, x.element), LN2[0] * 2.0**-digits, fma(f * f, polynomial(f, fits.LOG_SHORT), f))
 
 
 def _lgamma(x: Expr) -> Expr:
@@ -163,7 +275,54 @@ def _lgamma(x: Expr) -> Expr:
 @function(lambda d, y, x: d * y * digamma(x))
 def gamma(x: Expr) -> Expr:
     """Γ(x)."""
-    return in_f64(_gamma, x)
+    return by_element(x, _gamma_short, _gamma)(x)
+
+
+def _gamma_short(x: Expr) -> Expr:
+    """In F32. What rounding takes from the two sides of the quotient is put back."""
+    q = _gamma_quotient(x)
+    below, lost = two_product(q.factors, q.divisor)
+    inverse = reciprocal(below)
+    near = q.above * inverse
+    missing = fma(-near, fma(q.factors_low, q.divisor, lost), fma(-near, below, q.above) + q.above_low)
+    return rarely(~q.usual, in_f64(_gamma, x), fma(missing, inverse, near))
+
+
+class _Quotient(NamedTuple):
+    """Γ(x) in F32: what is above, divided by the factors and the divisor, where `usual` holds."""
+
+    above: Expr
+    above_low: Expr
+    factors: Expr
+    factors_low: Expr
+    divisor: Expr
+    usual: Expr
+
+
+def _gamma_quotient(x: Expr) -> _Quotient:
+    """Of Γ(x + n), x + n from 1/2 to 5/2, and the factors between."""
+    by_two, by_four, by_five = x < 0.5, x < -1.5, x < -3.5
+    down = [x > bound for bound in (2.5, 4.5, 6.5)]
+    two = fma(x, x, x)
+    four, low = two_product(two * ((x + 2) * (x + 3)), where(by_five, x + 4, 1.0))
+    factors = where(by_two, where(by_four, four, two), 1.0)
+    upper = where(down[1], choose(down[2], -7.5, -5.5, x.element), choose(down[0], -3.5, -1.5, x.element))
+    lower = where(by_four, choose(by_five, 3.5, 2.5, x.element), 0.5)
+    divisor = polynomial(x + where(by_two, lower, upper), fits.INVERSE)
+    first, second, third = (where(here, (x - k) * (x - (k + 1)), 1.0) for here, k in zip(down, (1, 3, 5), strict=True))
+    first, (more, more_low) = first * fits.INVERSE_SCALE, two_product(second, third)
+    above, lost = two_product(first, more)
+    usual = (x > -4) & (x < 8.5) & (absolute(factors) > 2.0**-100)
+    return _Quotient(above, fma(first, more_low, lost), factors, where(by_five, low, 0.0), divisor, usual)
+
+
+@gamma.roughly
+def _gamma_roughly(x: Expr) -> Expr:
+    q, turn = _gamma_quotient(x), _turn(x)
+    size = exp(_lgamma_far_roughly(x))
+    signed = where((x < 0) & ~eq(_is_odd(rint(x)), turn < 0), -size, size)
+    far = where(absolute(x) < 0.5, 1 / x, where((x < 0) & ~(absolute(turn) > 0), nan, signed))
+    return rarely(~q.usual, far, q.above * reciprocal(q.factors * q.divisor))
 
 
 def _scaled(z: Expr) -> tuple[Expr, Expr]:
@@ -215,6 +374,18 @@ def _betaln(a: Expr, b: Expr) -> Expr:
     return log(factor) + exponent
 
 
+Level = tuple[Expr, Expr]
+
+
+def _continued(last: Expr, levels: list[Level]) -> Level:
+    """What is above and below in a continued fraction: a level is its first number plus its second divided by the level before.
+    Nothing is divided here, so numbers have to be scaled such that products of all levels are neither too large nor too small."""
+    above, below = last, constant(1.0, last.element)
+    for whole, part in levels:
+        above, below = fma(whole, above, part * below), above
+    return above, below
+
+
 @function(lambda d, y, a, b, x: (None, None, d * exp(fma(a - 1, log(x), fma(b - 1, log1p(-x), -betaln(a, b))))))
 def betainc(a: Expr, b: Expr, x: Expr) -> Expr:
     """The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, divided by that from 0 to 1, for 0 < a, b ≤ 300.
@@ -235,46 +406,70 @@ def _betainc(a: Expr, b: Expr, x: Expr) -> Expr:
     (scale_p, y_p), (scale_q, y_q), (scale_both, y_both) = _scaled(p), _scaled(q), _scaled(both)
     factor = p * q / both * (scale_both / (scale_p * scale_q)) * sqrt(y_both / y_p / y_q * e)
     exponent = fma(p, log(t * y_both / y_p), q * log1p(fma(-t, y_both, p) / y_q))  # the latter is of (1 - t) y_both / y_q
-    level = p + 2 * BETA_LEVELS
-    first, second, third = t * q, t * p * (p + q), t * (p + p + q)
+    scale = 1 / (p + BETA_LEVELS)
+    start, square = p * scale, scale * scale
+    rest, first, second, third = t * square, t * q * square, t * p * scale * (both * scale), t * (p + both) * square
+    levels: list[Level] = []
     for m in range(BETA_LEVELS, 0, -1):
-        level = (p + (2 * m - 1)) + fma(t, -m * m, first * m) / level
-        level = (p + (2 * m - 2)) - fma(t, (m - 1) ** 2, fma(third, m - 1, second)) / level
-    part = factor * exp(exponent) / level
+        levels.append((fma(scale, 2 * m - 1, start), fma(rest, -m * m, first * m)))
+        levels.append((fma(scale, 2 * m - 2, start), -fma(rest, (m - 1) ** 2, fma(third, m - 1, second))))
+    above, below = _continued(fma(scale, 2 * BETA_LEVELS, start), levels)
+    part = factor * exp(exponent) * (scale * below / above)
     return where((a > 0) & (b > 0), where(other, 1 - part, part), nan)
+
+
+class _Terms(NamedTuple):
+    """Of the incomplete gamma function."""
+
+    series: int
+    levels: int  # of the continued fraction
+    temme: tuple[Coefficients, ...]
+
+
+_LONG = _Terms(46, 28, fits.TEMME)
+# For an error of 2e-9.
+_SHORT = _Terms(33, 14, tuple(row[:length] for row, length in zip(fits.TEMME, (11, 9, 6, 4, 2), strict=False)))
 
 
 @function(lambda d, y, a, x: (None, d * _gamma_density(a, x)))
 def igamma(a: Expr, x: Expr) -> Expr:
     """The integral of exp(-t) t^(a - 1) from 0 to x, divided by Γ(a). The relative error is 1e-13, of large a 1e-16 sqrt(a)."""
-    return in_f64(lambda a, x: _igamma(a, x, True), a, x)
+    terms = by_element(a, _SHORT, _LONG)
+    return in_f64(lambda a, x: _igamma(a, x, True, terms), a, x)
 
 
 @function(lambda d, y, a, x: (None, -d * _gamma_density(a, x)))
 def igammac(a: Expr, x: Expr) -> Expr:
     """1 - igamma(a, x). The error is 1e-15 of 1 and not of the result where x < 3 and a is near zero."""
-    return in_f64(lambda a, x: _igamma(a, x, False), a, x)
+    terms = by_element(a, _SHORT, _LONG)
+    return in_f64(lambda a, x: _igamma(a, x, False, terms), a, x)
 
 
 def _gamma_density(a: Expr, x: Expr) -> Expr:
     return exp(fma(a - 1, log(x), -x) - lgamma(a))
 
 
-def _igamma(a: Expr, x: Expr, lower: bool) -> Expr:
+def _igamma(a: Expr, x: Expr, lower: bool, terms: _Terms) -> Expr:
     """The lower part from a series where x < a or x < 3, else the upper one from a continued fraction; either of them from Temme's
     expansion where a is large and x near it. So there are enough terms for all a and x."""
     order, at = at_most(a, 1e300), at_most(x, 1e300)
     below = (at < where(order < 3, 3.0, order)) & (order > 0)
 
-    series: Expr | float = 1.0
-    for k in range(GAMMA_TERMS, 0, -1):
-        series = fma(at / (order + k), series, 1)
+    series_above, series_below = constant(1.0, a.element), constant(1.0, a.element)
+    scale = 1 / (order + terms.series // 2)  # which keeps the products in range
+    start, step = order * scale, at * scale
+    for k in range(terms.series, 0, -1):
+        series_below = series_below * fma(scale, k, start)
+        series_above = fma(step, series_above, series_below)
     difference = at - order
-    level = difference + (2 * GAMMA_LEVELS + 1)
-    for k in range(GAMMA_LEVELS, 0, -1):
-        level = difference + (2 * k - 1) - fma(order, -k, k * k) / level
-    scale, y = _scaled(order)
-    usual = where(below, series, order / level) * sqrt(e / y) / scale
+    scale = 1 / (difference + terms.levels)
+    start, square = difference * scale, scale * scale
+    part = order * scale * scale
+    levels = [(fma(scale, 2 * k - 1, start), fma(part, k, square * (-k * k))) for k in range(terms.levels, 0, -1)]
+    level_above, level_below = _continued(fma(scale, 2 * terms.levels + 1, start), levels)
+    stirling, y = _scaled(order)
+    usual = where(below, series_above, order * scale * level_below) / (where(below, series_below, level_above) * stirling)
+    usual = usual * sqrt(e / y)
 
     distance = difference / order
     excess = absolute(distance - log1p(distance))  # which rounding may make negative
@@ -283,11 +478,12 @@ def _igamma(a: Expr, x: Expr, lower: bool) -> Expr:
     eta = where(below, -eta, eta)
     inverse = 1 / order
     temme: Expr | float = 0.0
-    for coefficients in reversed(fits.TEMME):
+    for coefficients in reversed(terms.temme):
         temme = fma(temme, inverse, polynomial(eta, coefficients))
     temme = temme * sqrt(inverse * (0.5 / pi))
     uniform = fma(erfcx_right(sqrt(order * excess)), 0.5, where(below, -temme, temme))
 
-    part = exp(where(near, -order * excess, fma(order, log(at / y), -difference))) * where(near, uniform, usual)
+    exponent = rarely(near, -order * excess, fma(order, log(at / y), -difference))
+    part = exp(exponent) * rarely(near, uniform, usual)
     valid = (a >= 0) & (x >= 0) & ~(eq(a, x) & (eq(a, 0) | eq(a, inf)))
     return where(valid, where(below, part, 1 - part) if lower else where(below, 1 - part, part), nan)

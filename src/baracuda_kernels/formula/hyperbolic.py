@@ -8,11 +8,37 @@ from __future__ import annotations
 
 from math import factorial
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, hypot, log1p
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, reciprocal, sqrt, where
-from baracuda_kernels.formula.pieces import LN2, by_element, choose, polynomial, power_of_two, ratio, sign_bit, with_sign
+from baracuda_kernels.formula.operations import (
+    absolute,
+    bitcast,
+    convert,
+    exp2_roughly,
+    fma,
+    log2_roughly,
+    rarely,
+    reciprocal,
+    rsqrt_roughly,
+    sqrt,
+    where,
+)
+from baracuda_kernels.formula.pieces import (
+    LN2,
+    bits_of,
+    by_element,
+    choose,
+    format_of,
+    polynomial,
+    power_of_two,
+    ratio,
+    sign_bit,
+    to_bits,
+    with_sign,
+)
+from baracuda_kernels.formula.trigonometry import root_roughly
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
 
@@ -23,6 +49,9 @@ _TANH = (
      -0.001453240674741925, 0.0005792048438782702, -0.00021040866468534624, 5.1092129622828406e-05),
 )  # fmt: skip
 _TANH_ROUGH = (-0.333245143, 0.131523567, -0.0430996508)
+_SINH_ROUGH = (0.166582137, 0.00861061458)  # (sinh(x) / x - 1) / x² of x², |x| <= 1
+# F32: (log(1 + f) / f - 1) / f, 1 + f from 2/3 to 4/3.
+_LOG1P = (-0.5, 0.333332151, -0.249998063, 0.200104266, -0.166801974, 0.14005734, -0.121874474, 0.139845937, -0.128802091)
 
 
 def _parts(a: Expr) -> tuple[Expr, Expr, Expr, Expr]:
@@ -53,6 +82,25 @@ def cosh(x: Expr) -> Expr:
     return (of_cosh + fma(of_sinh, sine, of_cosh * rest)) * 2.0
 
 
+def _halves_roughly(x: Expr) -> tuple[Expr, Expr]:
+    """The root of exp(x) / 2, which does not overflow before the result does, and exp(-x) / 2."""
+    root = exp2_roughly(fma(x, LOG2_E[0] / 2, -0.5))
+    inverse = reciprocal(root)
+    return root, inverse * 0.25 * inverse
+
+
+@sinh.roughly
+def _sinh_roughly(x: Expr) -> Expr:
+    root, rest = _halves_roughly(x)
+    return where(absolute(x) < 1.0, x * polynomial(x * x, (1.0, *_SINH_ROUGH)), fma(root, root, -rest))
+
+
+@cosh.roughly
+def _cosh_roughly(x: Expr) -> Expr:
+    root, rest = _halves_roughly(x)
+    return fma(root, root, rest)
+
+
 def _tanh_slope(x: Expr) -> Expr:
     e = exp_nonpositive(absolute(x) * -2.0)
     return ratio(e * 4.0, (e + 1.0) * (e + 1.0))
@@ -79,25 +127,90 @@ def _tanh_roughly(x: Expr) -> Expr:
     return with_sign(where(a < 0.55, near, fma(-e, reciprocal(fma(e, 0.5, 1.0)), 1.0)), sign_bit(x))
 
 
+def _log1p(t: Expr) -> Expr:
+    """log(1 + t) in f32, 0 <= t < 2^100: k ln 2 + log(1 + f), 1 + f from 2/3 to 4/3."""
+    layout = format_of(t)
+    exponent = (to_bits(t + 1.0) - bits_of(2 / 3, t)) & -(1 << layout.digits)  # k, in place
+    scale = bitcast(bits_of(1.0, t) - exponent, t.element)
+    f = fma(t, scale, scale - 1.0)
+    return fma(convert(exponent, t.element), LN2[0] * 2.0**-layout.digits, fma(f * f, polynomial(f, _LOG1P), f))
+
+
+def _root(x: Expr) -> Expr:
+    """sqrt(x) to an f32's last digit, where `root_roughly` is good."""
+    near = root_roughly(x)
+    return fma(fma(-near, near, x), rsqrt_roughly(x + 2.0**-100) * 0.5, near)  # one step of Newton's
+
+
+def _log_of_double(a: Expr) -> Expr:
+    """log(2 a) of a number so large that a² - 1 and a² + 1 are a²."""
+    return log1p(a) + LN2[0]
+
+
+def _log_of_sum_roughly(a: Expr, root: Expr) -> Expr:
+    """log(a + root), the root being that of a² + 1 or a² - 1, which may overflow."""
+    large = a > 2.0**60
+    return fma(log2_roughly(where(large, a, a + root)), LN2[0], choose(large, LN2[0], 0.0, a.element))
+
+
+def _odd_roughly(x: Expr, coefficient: float, of_size: Expr) -> Expr:
+    """An odd function of x from that of |x|; near zero, where logarithms are off by too much, x + coefficient x³."""
+    return where(absolute(x) < 0.1, x * fma(x * x, coefficient, 1.0), with_sign(of_size, sign_bit(x)))
+
+
 @function(lambda d, y, x: d / hypot(x, 1.0))
 def asinh(x: Expr) -> Expr:
     """log(a + sqrt(a² + 1)), a = |x|."""
     a = absolute(x)
-    large, square = a > 1e18, a * a
+    square = a * a
+    if x.element is ElementKind.F32:
+        t = fma(square, reciprocal(_root(fma(a, a, 1.0)) + 1.0), a)
+        return with_sign(rarely(~(a < 2.0**60), _log_of_double(a), _log1p(t)), sign_bit(x))
+    large = a > 1e18
     t = where(large, a, a + square / (sqrt(square + 1.0) + 1.0))
     return with_sign(log1p(t) + choose(large, LN2[0], 0.0, x.element), sign_bit(x))
+
+
+@asinh.roughly
+def _asinh_roughly(x: Expr) -> Expr:
+    return _odd_roughly(x, -0.166048616, _log_of_sum_roughly(absolute(x), root_roughly(fma(x, x, 1.0))))
 
 
 @function(lambda d, y, x: d / (sqrt(x - 1.0) * sqrt(x + 1.0)))
 def acosh(x: Expr) -> Expr:
     """log(x + sqrt(x² - 1))."""
+    if x.element is ElementKind.F32:
+        return rarely(~(absolute(x) < 2.0**60), _log_of_double(x), _log1p((x - 1.0) + _root(_square_less_one(x))))
     large, t = x > 1e18, x - 1.0
-    product = where(t < 0, t, t * (x + 1.0))  # whose root is NaN for all x < 1
-    return log1p(where(large, x, t + sqrt(product))) + choose(large, LN2[0], 0.0, x.element)
+    return log1p(where(large, x, t + sqrt(_square_less_one(x)))) + choose(large, LN2[0], 0.0, x.element)
+
+
+def _square_less_one(x: Expr) -> Expr:
+    """x² - 1, but negative for all x < 1, so that its root is NaN."""
+    t = x - 1.0
+    return where(t < 0, t, t * (x + 1.0))
+
+
+@acosh.roughly
+def _acosh_roughly(x: Expr) -> Expr:
+    return _log_of_sum_roughly(x, root_roughly(_square_less_one(x)))
 
 
 @function(lambda d, y, x: d / ((1.0 - x) * (x + 1.0)))
 def atanh(x: Expr) -> Expr:
     """log((1 + a) / (1 - a)) / 2, a = |x|."""
     a = absolute(x)
-    return with_sign(log1p((a + a) / (1.0 - a)) * 0.5, sign_bit(x))
+    double, below = a + a, 1.0 - a
+    if x.element is ElementKind.F32:
+        root = rsqrt_roughly(below)  # infinite or NaN where the result is
+        inverse = root * root
+        near = double * inverse
+        t = fma(fma(-near, below, double), inverse, near)
+        return with_sign(where(a < 1.0, _log1p(t) * 0.5, root), sign_bit(x))
+    return with_sign(log1p(double / below) * 0.5, sign_bit(x))
+
+
+@atanh.roughly
+def _atanh_roughly(x: Expr) -> Expr:
+    a = absolute(x)
+    return _odd_roughly(x, 0.335000604, log2_roughly((a + 1.0) * reciprocal(1.0 - a)) * (LN2[0] / 2))

@@ -1,15 +1,18 @@
 """Sines, tangents and angles.
 
 An argument is n right angles and a rest r of at most half a right angle. Up to a limit, r is taken from x in three steps, which fma makes
-exact but for the last digits. Beyond it, x times 2/π is computed in integers, from those bits of 2/π which matter for its exponent.
+exact but for the last digits. Beyond it, x times 2/π is computed in integers, from those bits of 2/π which matter for its exponent. Sines
+in f32 take half turns from x instead: one longer polynomial costs less than two and a choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial, inf, pi
 
 from baracuda_kernels.formula.elementary import hypot
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.fits import Coefficients
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -21,6 +24,7 @@ from baracuda_kernels.formula.operations import (
     rarely,
     reciprocal,
     rint,
+    rsqrt_roughly,
     shr_logical,
     sqrt,
     where,
@@ -34,6 +38,7 @@ from baracuda_kernels.formula.pieces import (
     nearest,
     parts,
     polynomial,
+    ratio,
     sign_bit,
     to_bits,
     two_product,
@@ -60,20 +65,32 @@ _COS = (
     (0.0416666666666666, -0.0013888888888874448, 2.4801587289641504e-05, -2.7557314389045333e-07, 2.087572727656686e-09,
      -1.1359813994323324e-11),
 )  # fmt: skip
-_SIN_ROUGH, _COS_ROUGH = (-0.166631207, 0.00815645047), (0.0416608378, -0.00136429979)
+# F32: (sin(r) / r - 1) / r² of r², |r| <= π/2, and (tan(r) / r - 1) / r², |r| <= π/4.
+_SIN_OF_HALF_TURNS = (-0.166666597, 0.00833306927, -0.000198097769, 2.60609568e-06)
+_SIN_ROUGH = (-0.166658521, 0.00831425656, -0.000185416124)
+_TAN = (0.333331555, 0.133388355, 0.0534082018, 0.0244413931, 0.00310147437, 0.00939653441)
+_TAN_ROUGH = (0.333153903, 0.136070207, 0.0413815826, 0.0431052968)
 # (asin(t) - t) / t³ and (atan(t) - t) / t³ of t² <= 1/4.
 _ASIN = (
     (0.166667536, 0.0749525875, 0.0454746671, 0.0241607204, 0.0421948694),
     (0.16666666666665378, 0.07500000000343379, 0.04464285682339964, 0.030381959331253417, 0.022371753565435366, 0.01735977010728711,
      0.013884610546521603, 0.012173190821743134, 0.006511262128390652, 0.019572739563953202, -0.016292191955872955, 0.0319576521267622),
 )  # fmt: skip
-_ATAN_ROUGH = (-0.333088995, 0.196183044, -0.122514856, 0.0587700631, -0.0139550209)  # the same, |t| <= 1
+_ASIN_ROUGH = (0.166801259, 0.0718997866, 0.0641073659)
+_ACOS_ROUGH = (  # acos(1 - u) / sqrt(u), u <= 1/2 and u <= 1
+    (1.41419828, 0.118181348, 0.0245002136, 0.012370077),
+    (1.41422153, 0.117481276, 0.0292152297, 0.00127870508, 0.00859069824),
+)
+_ATAN_ROUGH = (-0.333088995, 0.196183044, -0.122514856, 0.0587700631, -0.0139550209)  # that of atan, |t| <= 1
 _ATAN = (
     (-0.33333236, 0.199942946, -0.141758412, 0.10163974, -0.0513907783),
     (-0.33333333333332993, 0.19999999999905765, -0.14285714276599595, 0.11111110668183194, -0.0909089644338935, 0.07692076817913816,
      -0.06663838471173826, 0.058584765968384904, -0.05122753148468135, 0.041884955115160376, -0.02746540096341357, 0.010137209823492574),
 )  # fmt: skip
 
+PI = tuple(2 * each for each in HALF_PI)
+
+Divided = Callable[[Expr, Expr], Expr]
 Reduced = tuple[Expr, Expr, Expr]  # n, of which the two lowest bits count, and r in two numbers
 
 
@@ -123,12 +140,6 @@ def _far(a: Expr) -> Reduced:
     return n, r + (a - a), fma(f_low, first, fma(f, second, error))  # NaN of an infinity
 
 
-def _right_angles(a: Expr) -> Reduced:
-    is_far = ~(a < by_element(a, 2.0**16, 2.0**20))  # as is NaN
-    n, r, low = (rarely(is_far, rare, usual) for rare, usual in zip(_far(a), _near(a), strict=True))
-    return n, r, low
-
-
 def _sine_and_cosine(r: Expr, low: Expr) -> tuple[Expr, Expr]:
     z = r * r
     sine = r + fma(z * r, polynomial(z, by_element(r, *_SIN)), low)
@@ -147,64 +158,89 @@ def _turned(reduced: Reduced, quarter: int) -> Expr:
     return with_sign(where(ne(n & 1, 0), cosine, sine), (n & 2) << (format_of(r).width - 2))
 
 
+def _is_far(x: Expr) -> Expr:
+    return ~(absolute(x) < by_element(x, 2.0**16, 2.0**20))  # as is NaN
+
+
+def _less_half_turns(x: Expr, k: Expr, share: float = 1.0) -> Expr:
+    """x - k π times that share, in f32. No part of π is negative, so that zero keeps its sign."""
+    for part in (3.1415925, 1.50995788e-07, 1.07806051e-14):
+        x = fma(k, -part * share, x)
+    return x
+
+
+def _by_half_turns(x: Expr, quarter: int, coefficients: Coefficients) -> Expr:
+    """The sine of x and so many right angles in f32, x not far: of r up to a right angle, as it is the same but for its sign."""
+    k, n = nearest(fma(x, 1 / pi, 0.5), 1.0) if quarter else nearest(x, 1 / pi)
+    r = _less_half_turns(x, k - 0.5 if quarter else k)
+    return with_sign(r * polynomial(r * r, (1.0, *coefficients)), n << 31)
+
+
+def _sine(x: Expr, quarter: int, coefficients: Coefficients = _SIN_OF_HALF_TURNS) -> Expr:
+    far, near = (_turned(reduced(absolute(x)), quarter) for reduced in (_far, _near))
+    if not quarter:
+        far, near = (with_sign(each, sign_bit(x)) for each in (far, near))
+    return rarely(_is_far(x), far, by_element(x, _by_half_turns(x, quarter, coefficients), near))
+
+
 def _sin_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
     return d * cos(x)
 
 
 @function(_sin_gradient)
 def sin(x: Expr) -> Expr:
-    return with_sign(_turned(_right_angles(absolute(x)), 0), sign_bit(x))
-
-
-@function(lambda d, y, x: -(d * sin(x)))
-def cos(x: Expr) -> Expr:
-    return _turned(_right_angles(absolute(x)), 1)
-
-
-@function(lambda d, y, x: d * fma(y, y, 1.0))
-def tan(x: Expr) -> Expr:
-    n, r, low = _right_angles(absolute(x))
-    sine, cosine = _sine_and_cosine(r, low)
-    odd = ne(n & 1, 0)
-    return with_sign(where(odd, cosine, sine) / where(odd, sine, cosine), sign_bit(x) ^ (n << (format_of(x).width - 1)))
-
-
-def _roughly_turned(x: Expr, quarter: int) -> tuple[Expr, Expr, Expr]:
-    """n of an angle of any sign but its own, and the sine and the cosine of r, for halves."""
-    a = absolute(x)
-    k, n = nearest(a, 2 / pi)
-    r = a
-    for part in parts(HALF_PI, a, 3):
-        r = fma(k, -part, r)
-    far_n, far_r, low = _far(a)
-    is_far = ~(a < 2.0**16)
-    n, r = rarely(is_far, far_n, n), rarely(is_far, far_r + low, r)
-    z = r * r
-    sine = fma(z * r, polynomial(z, _SIN_ROUGH), r)
-    return n + quarter if quarter else n, sine, fma(z, polynomial(z, (-0.5, *_COS_ROUGH)), 1.0)
-
-
-def _rough_sine(x: Expr, quarter: int) -> Expr:
-    n, sine, cosine = _roughly_turned(x, quarter)
-    return with_sign(where(ne(n & 1, 0), cosine, sine), (n & 2) << (format_of(x).width - 2))
+    return _sine(x, 0)
 
 
 @sin.roughly
 def _sin_roughly(x: Expr) -> Expr:
-    return with_sign(_rough_sine(x, 0), sign_bit(x))
+    return _sine(x, 0, _SIN_ROUGH)
+
+
+@function(lambda d, y, x: -(d * sin(x)))
+def cos(x: Expr) -> Expr:
+    return _sine(x, 1)
 
 
 @cos.roughly
 def _cos_roughly(x: Expr) -> Expr:
-    return _rough_sine(x, 1)
+    return _sine(x, 1, _SIN_ROUGH)
+
+
+def _quotient(reduced: Reduced, sign: Expr) -> Expr:
+    """The tangent, of an angle with that sign."""
+    n, r, low = reduced
+    sine, cosine = _sine_and_cosine(r, low)
+    odd = ne(n & 1, 0)
+    return with_sign(where(odd, cosine, sine) / where(odd, sine, cosine), sign ^ (n << (format_of(r).width - 1)))
+
+
+def _ratio_roughly(a: Expr, b: Expr) -> Expr:
+    return a * reciprocal(b)
+
+
+def _by_right_angles(x: Expr, coefficients: Coefficients, divided: Divided) -> Expr:
+    """The tangent in f32, x not far: that of r, or -1 over it."""
+    k, n = nearest(x, 2 / pi)
+    r = _less_half_turns(x, k, 0.5)
+    z = r * r
+    t = fma(z * r, polynomial(z, coefficients), r)
+    return where(ne(n & 1, 0), divided(constant(-1.0, x.element), t), t)
+
+
+def _tangent(x: Expr, coefficients: Coefficients, divided: Divided) -> Expr:
+    far, near = (_quotient(reduced(absolute(x)), sign_bit(x)) for reduced in (_far, _near))
+    return rarely(_is_far(x), far, by_element(x, _by_right_angles(x, coefficients, divided), near))
+
+
+@function(lambda d, y, x: d * fma(y, y, 1.0))
+def tan(x: Expr) -> Expr:
+    return _tangent(x, _TAN, ratio)
 
 
 @tan.roughly
 def _tan_roughly(x: Expr) -> Expr:
-    n, sine, cosine = _roughly_turned(x, 0)
-    odd = ne(n & 1, 0)
-    ratio = where(odd, cosine, sine) * reciprocal(where(odd, sine, cosine))
-    return with_sign(ratio, sign_bit(x) ^ (n << (format_of(x).width - 1)))
+    return _tangent(x, _TAN_ROUGH, _ratio_roughly)
 
 
 def _half_turns(x: Expr) -> Reduced:
@@ -215,7 +251,7 @@ def _half_turns(x: Expr) -> Reduced:
 
 
 def _times_pi(x: Expr) -> tuple[Expr, Expr]:
-    high, low = parts((HALF_PI[0] * 2, HALF_PI[1] * 2), x, 2)
+    high, low = parts(PI, x, 2)
     product, error = two_product(x, high)
     return product, fma(x, low, error)
 
@@ -245,7 +281,30 @@ def _sinc_slope(x: Expr, y: Expr) -> Expr:
 @function(lambda d, y, x: d * _sinc_slope(x, y))
 def sinc(x: Expr) -> Expr:
     """sin(π x) / (π x)."""
+    return by_element(x, _sinc_in_f32, _sinc_by_sine)(x)
+
+
+def _sinc_by_sine(x: Expr) -> Expr:
     return where(eq(x, 0), 1.0, sinpi(x) / (x * pi))
+
+
+def _sinc_in_f32(x: Expr) -> Expr:
+    return rarely(~(absolute(x) < 2.0**22), _sinc_by_sine(x), _sinc_near(x, _SIN_OF_HALF_TURNS, ratio))
+
+
+def _sinc_near(x: Expr, coefficients: Coefficients, divided: Divided) -> Expr:
+    """In f32, |x| < 2^22: the quotient of sin(π r) and π r, r = x - k, and that of r and x."""
+    k, n = nearest(x, 1.0)
+    r = x - k
+    of_half_turns = tuple(each * pi ** (2 * power) for power, each in enumerate(coefficients, 1))
+    y = with_sign(divided(r, x) * polynomial(r * r, (1.0, *of_half_turns)), n << 31)
+    return where(absolute(x) < 2.0**-13, 1.0, y)
+
+
+@sinc.roughly
+def _sinc_roughly(x: Expr) -> Expr:
+    """From 2^22 on halves are whole numbers."""
+    return where(absolute(x) < 2.0**22, _sinc_near(x, _SIN_ROUGH, _ratio_roughly), x - x)
 
 
 def _asin_reduced(a: Expr) -> tuple[Expr, Expr, Expr]:
@@ -271,6 +330,26 @@ def acos(x: Expr) -> Expr:
     signed = with_sign(part, sign_bit(x))
     turned = where(x < 0, high * 2 - fma(part, 2.0, low * -2), part * 2.0)
     return where(over, turned, high - (signed - low))
+
+
+def root_roughly(x: Expr) -> Expr:
+    """sqrt(x) of an f32 that is 0 or from 2^-70 to 2^126, off by 2^-21 of itself; NaN below 0."""
+    return x * rsqrt_roughly(x + 2.0**-100)
+
+
+@asin.roughly
+def _asin_roughly(x: Expr) -> Expr:
+    a = absolute(x)
+    u = 1.0 - a
+    rest = with_sign(HALF_PI[0] - root_roughly(u) * polynomial(u, _ACOS_ROUGH[0]), sign_bit(x))
+    return where(a < 0.5, x * polynomial(x * x, (1.0, *_ASIN_ROUGH)), rest)
+
+
+@acos.roughly
+def _acos_roughly(x: Expr) -> Expr:
+    u = 1.0 - absolute(x)
+    angle = root_roughly(u) * polynomial(u, _ACOS_ROUGH[1])
+    return where(x < 0, PI[0] - angle, angle)
 
 
 def _angle(a: Expr, b: Expr) -> Expr:
@@ -312,21 +391,27 @@ def atan2(y: Expr, x: Expr) -> Expr:
     return with_sign(angle, sign_bit(y))
 
 
+def _arc_roughly(t: Expr) -> Expr:
+    return t * polynomial(t * t, (1.0, *_ATAN_ROUGH))
+
+
 @atan2.roughly
 def _atan2_roughly(y: Expr, x: Expr) -> Expr:
-    """One polynomial up to 45 degrees, of a quotient of numbers that were brought to where a reciprocal is good."""
+    """One polynomial up to 45 degrees, of a quotient by a number that was brought to where its reciprocal is good, and is not zero."""
     a, b = absolute(y), absolute(x)
-    most, least = where(a > b, a, b), where(a > b, b, a)
-    scale = where(most > 2.0**100, 2.0**-30, choose(most < 2.0**-100, 2.0**60, 1.0, x.element))
-    t = (least * scale) * reciprocal(where(eq(most, 0), 1.0, most * scale))
-    t = where(eq(most, inf), where(eq(least, inf), 1.0, least * 0.0), t)  # NaN stays what it is
-    z = t * t
-    angle = fma(z * t, polynomial(z, _ATAN_ROUGH), t)
-    angle = where(a > b, HALF_PI[0] - angle, angle)
+    above = a > b
+    most, least = where(above, a, b), where(above, b, a)
+    scale = choose(most < 2.0**-60, 2.0**30, 2.0**-30, x.element)
+    t = least * reciprocal(fma(most, scale, 2.0**-125)) * scale
+    angle = _arc_roughly(where(eq(most, inf) & eq(least, inf), 1.0, t))
+    angle = where(above, HALF_PI[0] - angle, angle)
     angle = where(to_bits(x) < 0, 2 * HALF_PI[0] - angle, angle)
     return with_sign(angle, sign_bit(y))
 
 
 @atan.roughly
 def _atan_roughly(x: Expr) -> Expr:
-    return _atan2_roughly(x, constant(1.0, x.element))
+    a = absolute(x)
+    steep = a > 1.0
+    angle = _arc_roughly(where(steep, reciprocal(a), a))
+    return with_sign(where(steep, HALF_PI[0] - angle, angle), sign_bit(x))

@@ -61,16 +61,27 @@ def flat(
 def _flat(
     inputs, outputs, place, inside, numbers, FORMULA: tl.constexpr, USUAL: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr
 ):
-    values = ()
-    for i in tl.static_range(len(inputs)):
-        if STEPS[i] == BROADCAST:
-            values += (_read(inputs[i], None),)  # type: ignore[assignment]
-        else:
-            values += (_read(inputs[i] + place, inside),)  # type: ignore[assignment]
-    results = _computed(values, numbers, (BLOCK,), FORMULA, USUAL)
+    values = _flat_values(inputs, place, inside, STEPS, False)
+    if USUAL is None:
+        results = filled(FORMULA(values, numbers), (BLOCK,))
+    else:
+        results, is_asked = _usual_results(values, numbers, (BLOCK,), USUAL)
+        if is_asked:  # read again, so that nothing has to be kept for what is rare
+            results = filled(FORMULA(_flat_values(inputs, place, inside, STEPS, True), numbers), (BLOCK,))
     for i in tl.static_range(len(outputs)):
         result = results[i].to(outputs[i].dtype.element_ty)
         tl.store(outputs[i] + place, result, mask=inside)
+
+
+@triton.jit
+def _flat_values(inputs, place, inside, STEPS: tl.constexpr, AGAIN: tl.constexpr):
+    values = ()
+    for i in tl.static_range(len(inputs)):
+        if STEPS[i] == BROADCAST:
+            values += (_read(inputs[i], None, AGAIN),)  # type: ignore[assignment]
+        else:
+            values += (_read(inputs[i] + place, inside, AGAIN),)  # type: ignore[assignment]
+    return values
 
 
 @triton.jit
@@ -130,20 +141,27 @@ def _computed(values, numbers, SHAPE: tl.constexpr, FORMULA: tl.constexpr, USUAL
     if USUAL is None:
         return filled(FORMULA(values, numbers), SHAPE)
     else:
-        found = filled(USUAL(values, numbers), SHAPE)
-        results = ()
-        for i in tl.static_range(len(found) - 1):
-            results += (found[i],)  # type: ignore[assignment]
-        if tl.max(found[len(found) - 1].to(tl.int32)) > 0:
+        results, is_asked = _usual_results(values, numbers, SHAPE, USUAL)
+        if is_asked:
             results = filled(FORMULA(values, numbers), SHAPE)
         return results
 
 
 @triton.jit
-def _read(source, inside):
+def _usual_results(values, numbers, SHAPE: tl.constexpr, USUAL: tl.constexpr):
+    """And whether any element asks for what is rare. Truths are added up as floats: their bits would be packed, which takes longer."""
+    found = filled(USUAL(values, numbers), SHAPE)
+    results = ()
+    for i in tl.static_range(len(found) - 1):
+        results += (found[i],)  # type: ignore[assignment]
+    return results, tl.sum(tl.where(found[len(found) - 1], 1.0, 0.0)) > 0
+
+
+@triton.jit
+def _read(source, inside, AGAIN: tl.constexpr = False):
     """What is at an address; a place that is counted, and not an address, is itself."""
     if source.dtype.is_ptr():
-        return tl.load(source, mask=inside)
+        return tl.load(source, mask=inside, volatile=AGAIN)
     else:
         return source
 

@@ -9,7 +9,19 @@ from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescripto
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
 
-__all__ = ["SLOT", "ScanTile", "Split", "backward_bytes", "gradient_tile", "split_bytes", "split_for", "strips_for", "tile_for"]
+__all__ = [
+    "ENOUGH_ROWS",
+    "SLOT",
+    "ScanTile",
+    "Split",
+    "backward_bytes",
+    "gradient_tile",
+    "lines_tile",
+    "split_bytes",
+    "split_for",
+    "strips_for",
+    "tile_for",
+]
 
 TILE, PAIR_TILE = 1024, 512  # elements along rows whose states are one number each, or more
 PER_THREAD = 16
@@ -21,6 +33,7 @@ ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a de
 PROGRAMS = 16384  # of segments: so many that little of the device is idle in the end
 FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and whose totals are no burden to each other
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
+OF_PRODUCT = 16  # elements that a thread has of a line whose product it walks along
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
 
@@ -101,6 +114,12 @@ def split_bytes(problem: ScanDescriptor) -> int:
 def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
     """Of a product, whose programs take one tile each."""
     return _tile(SUFFIX, lines, extent, by_columns)
+
+
+def lines_tile(lines: int, extent: int) -> ScanTile:
+    """The same, whose programs walk along whole lines: of one warp, so that nothing waits for others."""
+    steps = min(LANES * OF_PRODUCT, power_of_two(extent))
+    return ScanTile(min(LANES * OF_PRODUCT // steps, power_of_two(lines)), steps, 1, 0)
 
 
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:

@@ -13,10 +13,21 @@ from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
-from baracuda_kernels.ops.scan.tiles import SLOT, ScanTile, Split, gradient_tile, split_for, strips_for, tile_for
+from baracuda_kernels.ops.scan.tiles import (
+    ENOUGH_ROWS,
+    SLOT,
+    ScanTile,
+    Split,
+    gradient_tile,
+    lines_tile,
+    split_for,
+    strips_for,
+    tile_for,
+)
 from baracuda_kernels.ops.scan.triton_back import scan_back
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
+from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_lines
 from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["calls", "scan", "scan_backward"]
@@ -123,6 +134,8 @@ def _product_calls(
     totals = tuple(
         Lent(SLOT * number * problem.lines * segments, each) for number, each in enumerate((*PREFIX.states, *SUFFIX.states))
     )
+    if not (walk.by_columns or is_back) and walk.programs(tile) >= ENOUGH_ROWS and all(step == 1 for step in walk.axis.steps):
+        return [_lines_call(problem, formulas, operands, walk, totals[0])]
     programs = walk.programs(tile) * segments
 
     def call(part: Any) -> Call:
@@ -145,3 +158,25 @@ def _product_calls(
         there = totals[first : first + len(each.states)]
         joined += _scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
     return [call(TOTALS), *joined, call(SEGMENTS)]
+
+
+def _lines_call(problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
+    """Which walks along whole lines."""
+    tile = lines_tile(walk.beside.extent, problem.extent)
+    programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
+    return Call(
+        product_gradients_of_lines,
+        programs,
+        (
+            *operands,
+            (befores,) if tiles > 1 else (),
+            *walk.counts(tile, problem.element),
+            Count(tiles),
+            *walk.steps(tile, problem.element),
+        ),
+        {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
+        | {"SUFFIXES": functions(SUFFIX).scan, "GROUP": walk.group(tile, formulas), "SEVERAL": tiles > 1}
+        | walk.constants(tile, programs),
+        tile.warps,
+        contracts=False,
+    )
