@@ -36,7 +36,7 @@ def _writes(name: str) -> bool:
     for count in (1, 2, 3):
         try:
             function(*[probe] * count, out=torch.empty_like(function(*[probe] * count)))
-        except TypeError:
+        except (TypeError, RuntimeError):
             continue
         return True
     return False
