@@ -259,7 +259,7 @@ def _ready_peers(problem: Problem, settings: Settings, notes: list[str]) -> dict
             continue
         try:
             call()
-        except (PeerUnavailable, RuntimeError) as why:  # PyTorch's word for what it does not have
+        except (PeerUnavailable, RuntimeError, TypeError) as why:  # PyTorch's words for what it does not have
             notes.append(f"{name}: {why}")
         else:
             ready[name] = call

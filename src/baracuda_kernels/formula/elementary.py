@@ -49,7 +49,7 @@ from baracuda_kernels.formula.pieces import (
 )
 
 __all__ = [
-    "cbrt", "exp", "exp2", "exp_nonpositive", "expm1", "hypot", "log", "log1p", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
+    "cbrt", "exp", "exp2", "exp_nonpositive", "expm1", "hypot", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
     "pow", "rsqrt", "sigmoid",
 ]  # fmt: skip
 
@@ -71,6 +71,7 @@ _LOG = (
     (0.6666666666666735, 0.3999999999940994, 0.28571428743373334, 0.22222198479049463, 0.18183568924295895, 0.15313938677919736,
      0.1479702481967621),
 )  # fmt: skip
+LOG1P = (-0.5, *_LOG[0])  # (log(1 + f) - f) / f² of F32, in the same range
 _LOG2_NEAR = (  # log2(1 + f) / f of F32, |f| <= 0.26
     1.44269502, -0.721347451, 0.480910897, -0.360693187, 0.287563831, -0.23930724, 0.22920765, -0.20348452,
 )  # fmt: skip
@@ -249,6 +250,17 @@ def log1p(x: Expr) -> Expr:
     return where(eq(x, 0), x, _log_ends(whole, result))
 
 
+@function(lambda d, y, x: d / (x + 1.0))
+def log1p_nonnegative(x: Expr) -> Expr:
+    """log(1 + x) for 0 <= x < 2^100, cheaper."""
+    if x.element is ElementKind.F64:
+        return log1p(x)
+    k = (to_bits(x + 1.0) - bits_of(_LEAST[0], x)) & -(1 << format_of(x).digits)  # in its place
+    scale = bitcast(bits_of(1.0, x) - k, x.element)
+    f = fma(x, scale, scale - 1.0)
+    return fma(convert(k, x.element), LN2[0] * 2.0 ** -format_of(x).digits, fma(f * f, polynomial(f, LOG1P), f))
+
+
 def _log_to_base(x: Expr, scale: tuple[float, ...], of_two: tuple[float, ...]) -> Expr:
     """log(1 + f) and its product with the scale are held in two numbers."""
     k, f = _log_reduced(x, by_element(x, *_LEAST))
@@ -294,6 +306,7 @@ log.roughly(lambda x: _log1p_roughly(x - 1.0, x))
 log2.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG2_E[0]))
 log10.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG10_E[0]))
 log1p.roughly(lambda x: _log1p_roughly(x, x + 1.0))
+log1p_nonnegative.roughly(lambda x: _log1p_roughly(x, x + 1.0))
 
 
 def _log1p_of_fraction(e: Expr) -> Expr:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from math import factorial
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, hypot, log1p
+from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, hypot, log1p, log1p_nonnegative
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
-    bitcast,
-    convert,
     exp2_roughly,
     fma,
     log2_roughly,
@@ -27,15 +25,12 @@ from baracuda_kernels.formula.operations import (
 )
 from baracuda_kernels.formula.pieces import (
     LN2,
-    bits_of,
     by_element,
     choose,
-    format_of,
     polynomial,
     power_of_two,
     ratio,
     sign_bit,
-    to_bits,
     with_sign,
 )
 from baracuda_kernels.formula.trigonometry import root_roughly
@@ -50,8 +45,6 @@ _TANH = (
 )  # fmt: skip
 _TANH_ROUGH = (-0.333245143, 0.131523567, -0.0430996508)
 _SINH_ROUGH = (0.166582137, 0.00861061458)  # (sinh(x) / x - 1) / x² of x², |x| <= 1
-# F32: (log(1 + f) / f - 1) / f, 1 + f from 2/3 to 4/3.
-_LOG1P = (-0.5, 0.333332151, -0.249998063, 0.200104266, -0.166801974, 0.14005734, -0.121874474, 0.139845937, -0.128802091)
 
 
 def _parts(a: Expr) -> tuple[Expr, Expr, Expr, Expr]:
@@ -127,15 +120,6 @@ def _tanh_roughly(x: Expr) -> Expr:
     return with_sign(where(a < 0.55, near, fma(-e, reciprocal(fma(e, 0.5, 1.0)), 1.0)), sign_bit(x))
 
 
-def _log1p(t: Expr) -> Expr:
-    """log(1 + t) in f32, 0 <= t < 2^100: k ln 2 + log(1 + f), 1 + f from 2/3 to 4/3."""
-    layout = format_of(t)
-    exponent = (to_bits(t + 1.0) - bits_of(2 / 3, t)) & -(1 << layout.digits)  # k, in place
-    scale = bitcast(bits_of(1.0, t) - exponent, t.element)
-    f = fma(t, scale, scale - 1.0)
-    return fma(convert(exponent, t.element), LN2[0] * 2.0**-layout.digits, fma(f * f, polynomial(f, _LOG1P), f))
-
-
 def _root(x: Expr) -> Expr:
     """sqrt(x) to an f32's last digit, where `root_roughly` is good."""
     near = root_roughly(x)
@@ -165,7 +149,7 @@ def asinh(x: Expr) -> Expr:
     square = a * a
     if x.element is ElementKind.F32:
         t = fma(square, reciprocal(_root(fma(a, a, 1.0)) + 1.0), a)
-        return with_sign(rarely(~(a < 2.0**60), _log_of_double(a), _log1p(t)), sign_bit(x))
+        return with_sign(rarely(~(a < 2.0**60), _log_of_double(a), log1p_nonnegative(t)), sign_bit(x))
     large = a > 1e18
     t = where(large, a, a + square / (sqrt(square + 1.0) + 1.0))
     return with_sign(log1p(t) + choose(large, LN2[0], 0.0, x.element), sign_bit(x))
@@ -180,7 +164,7 @@ def _asinh_roughly(x: Expr) -> Expr:
 def acosh(x: Expr) -> Expr:
     """log(x + sqrt(x² - 1))."""
     if x.element is ElementKind.F32:
-        return rarely(~(absolute(x) < 2.0**60), _log_of_double(x), _log1p((x - 1.0) + _root(_square_less_one(x))))
+        return rarely(~(absolute(x) < 2.0**60), _log_of_double(x), log1p_nonnegative((x - 1.0) + _root(_square_less_one(x))))
     large, t = x > 1e18, x - 1.0
     return log1p(where(large, x, t + sqrt(_square_less_one(x)))) + choose(large, LN2[0], 0.0, x.element)
 
@@ -206,11 +190,11 @@ def atanh(x: Expr) -> Expr:
         inverse = root * root
         near = double * inverse
         t = fma(fma(-near, below, double), inverse, near)
-        return with_sign(where(a < 1.0, _log1p(t) * 0.5, root), sign_bit(x))
+        return with_sign(where(a < 1.0, log1p_nonnegative(t) * 0.5, root), sign_bit(x))
     return with_sign(log1p(double / below) * 0.5, sign_bit(x))
 
 
 @atanh.roughly
 def _atanh_roughly(x: Expr) -> Expr:
     a = absolute(x)
-    return _odd_roughly(x, 0.335000604, log2_roughly((a + 1.0) * reciprocal(1.0 - a)) * (LN2[0] / 2))
+    return _odd_roughly(x, 0.335000604, (log2_roughly(a + 1.0) - log2_roughly(1.0 - a)) * (LN2[0] / 2))

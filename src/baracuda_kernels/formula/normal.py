@@ -12,7 +12,7 @@ from operator import mul
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_reduced, exp_series, log, log1p
+from baracuda_kernels.formula.elementary import LOG1P, LOG2_E, exp, exp_reduced, exp_series, log, log1p
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction
 from baracuda_kernels.formula.functions import function
@@ -103,8 +103,6 @@ _MILLS_DECAY = _Decay(  # of exp(x² / 2) ndtr(-x)
         -0.15684772, -0.15945464, 0.09312783,
     ),
 )  # fmt: skip
-# (log(1 + f) - f) / f², |f| ≤ 1/3.
-_LOG1P = (-0.5, 0.33333215, -0.24999805, 0.20010445, -0.1668018, 0.1400534, -0.12188379, 0.13986708, -0.12874287)
 # erfinv(x) / x, of w - 4.5, w = -log(1 - x²) where 1 - x² ≥ least, as of nearly all random numbers.
 _MIDDLE, _LEAST = 4.5, 2.0**-14
 _ERFINV = (
@@ -255,7 +253,7 @@ def log_ndtr(x: Expr) -> Expr:
     if x.element is ElementKind.F32:
         bounded = at_most(size, 14.5)
         scaled, lost = two_product(*_decaying(at_most(size, 1e15), _MILLS_DECAY))
-        return _log_ndtr(x, scaled, _exp_product(-0.5 * bounded, bounded), _LOG1P, lost)
+        return _log_ndtr(x, scaled, _exp_product(-0.5 * bounded, bounded), LOG1P, lost)
     scaled = erfcx_right(size * root(0.5)) * 0.5
     bounded = at_most(x, 40.0)
     above = _exp_product(-0.5 * bounded, bounded) * scaled
@@ -293,7 +291,7 @@ def _erfinv_near(x: Expr, rest: Expr) -> Expr:
     """In F32, where the rest, 1 - x², is not less than _LEAST."""
     of_two, scale = _log_reduced(rest)
     f = fma(rest, scale, -1)
-    return x * polynomial(fma(-f, polynomial(f, (1.0, *_LOG1P)), -of_two - _MIDDLE), _ERFINV)
+    return x * polynomial(fma(-f, polynomial(f, (1.0, *LOG1P)), -of_two - _MIDDLE), _ERFINV)
 
 
 def _erfinv_near_roughly(x: Expr, rest: Expr) -> Expr:

@@ -42,9 +42,10 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
     each = min(2 * vector, elements_per_thread(program))
     warps = WARPS
-    if usual(program) is not None:  # by what was measured; a warp by itself knows without others whether anything rare is asked for
-        each = max(each, 2 * vector if vector > 4 else vector)
-        warps = 1 if each >= 2 * vector > 4 else WARPS
+    if usual(program) is not None and vector > 2:
+        # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
+        each = max(2 * vector, min(4 * vector, 2 * elements_per_thread(program)))
+        warps = 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
     return Block(32 * warps * each, min(vector, each), warps)

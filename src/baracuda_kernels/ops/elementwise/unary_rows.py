@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
-from baracuda_kernels.formula.elementary import cbrt, exp, exp2, expm1, log, log1p, log2, log10, pow, rsqrt
+from baracuda_kernels.formula.elementary import cbrt, exp, exp2, expm1, log, log1p, log1p_nonnegative, log2, log10, pow, rsqrt
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
@@ -71,8 +71,8 @@ def logit(x: Expr, eps: Expr) -> Expr:
     z = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))  # as it is if eps is NaN
     left = z < 0.5
     least = where(left, z, 1 - z)
-    usual = log1p(ratio(fma(least, -2.0, 1.0), least))
-    return rarely(~(least > 2.0**-100), log(z) - log1p(-z), where(left, -usual, usual))
+    usual = log1p_nonnegative(ratio(fma(least, -2.0, 1.0), least))
+    return rarely(~(least > 2.0**-99), log(z) - log1p(-z), where(left, -usual, usual))
 
 
 @function(lambda d, y, x: d * (-1 - log(x)))
