@@ -79,6 +79,9 @@ _LOG1P_ROUGH = (0.999991596, -0.499361277, 0.325205982, -0.210046753, 0.10122008
 # log2(1 + f) / f, 1 + f from 2/3 to 4/3: the first terms in F64, of the others F32 is enough.
 _LOG2_FIRST = (1.4426950408923274, -0.7213475195693089, 0.4808983439634748, -0.36067397861541556, 0.28853944154002265)
 _LOG2_REST = (-0.24043366, 0.206075981, -0.180806064, 0.160891102, -0.137461103, 0.123563806, -0.166105273, 0.157538815)
+_LOG1P_FRACTION = (  # (log(1 + e) - e) / e² of F32
+    -0.499999315, 0.333304703, -0.24958156, 0.196931824, -0.153490216, 0.106697984, -0.0575585775, 0.0201483499, -0.00330601609,
+)  # fmt: skip
 _LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 # (artanh(s) - s - s³/3) / s⁵ of z = s², |s| <= (√2 - 1) / (√2 + 1).
 _ARTANH = (
@@ -310,8 +313,10 @@ log1p_nonnegative.roughly(lambda x: _log1p_roughly(x, x + 1.0))
 
 
 def _log1p_of_fraction(e: Expr) -> Expr:
-    """log(1 + e), 0 <= e <= 1: k is 0 or 1."""
-    over = e > by_element(e, 1 / 3, 2**0.5 - 1)
+    """log(1 + e), 0 <= e <= 1: in F32 one polynomial, in F64 k is 0 or 1."""
+    if e.element is ElementKind.F32:
+        return fma(e * e, polynomial(e, _LOG1P_FRACTION), e)
+    over = e > 2**0.5 - 1
     high, low = parts(LN2, e, 2)
     f = where(over, fma(e, 0.5, -0.5), e)
     half_square, rest = _log_rest(f)
@@ -362,8 +367,8 @@ def logaddexp(a: Expr, b: Expr) -> Expr:
 
 
 def _logaddexp(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """The larger summand, and what is added to it, which is not rough of halves either: the sum may cancel."""
-    e = exp_nonpositive.expansion(-absolute(a - b))
+    """The larger summand, and what is added to it."""
+    e = exp_nonpositive(-absolute(a - b))
     return where(a > b, a, b), where(eq(a, b), LN2[0], _log1p_of_fraction(e))
 
 
@@ -387,9 +392,17 @@ def _logaddexp2(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     return where(a > b, a, b), where(eq(a, b), 1.0, _log1p_of_fraction(_exp2_nonpositive(-absolute(a - b))) * LOG2_E[0])
 
 
-# Of halves f32 has digits to spare, even if a few cancel.
-logaddexp.roughly(lambda a, b: operator.add(*_logaddexp(a, b)))
-logaddexp2.roughly(lambda a, b: operator.add(*_logaddexp2(a, b)))
+@logaddexp.roughly
+def _logaddexp_of_halves(a: Expr, b: Expr) -> Expr:
+    """By an exponential that is not rough, as the sum may cancel."""
+    e = exp_nonpositive.expansion(-absolute(a - b))
+    return where(a > b, a, b) + where(eq(a, b), LN2[0], _log1p_roughly(e, e + 1.0))
+
+
+@logaddexp2.roughly
+def _logaddexp2_of_halves(a: Expr, b: Expr) -> Expr:
+    e = _exp2_nonpositive(-absolute(a - b))
+    return where(a > b, a, b) + where(eq(a, b), 1.0, _log1p_roughly(e, e + 1.0, LOG2_E[0]))
 
 
 @function(lambda d, y, x: d * (y / x) * -0.5)
@@ -449,16 +462,9 @@ def hypot(a: Expr, b: Expr) -> Expr:
 
 @hypot.roughly
 def _hypot_roughly(a: Expr, b: Expr) -> Expr:
-    """Times a power of two, if squares would overflow or be lost; rsqrt of 0 is infinite."""
-    a, b = absolute(a), absolute(b)
-    most = where(a > b, a, b)
-    large, small = most > 2.0**60, most < 2.0**-60
-    down = where(large, 2.0**-80, choose(small, 2.0**80, 1.0, a.element))
-    up = where(large, 2.0**80, choose(small, 2.0**-80, 1.0, a.element))
-    x, y = a * down, b * down
-    square = fma(x, x, y * y)
-    found = where(eq(square, 0), square, square * rsqrt_roughly(square) * up)
-    return where(eq(a, inf) | eq(b, inf), inf, found)
+    """By a root that is rough, unless the square overflows or is next to zero."""
+    square = fma(a, a, b * b)
+    return rarely(~((square > 2.0**-100) & (square < inf)), hypot.expansion(a, b), square * rsqrt_roughly(square))
 
 
 def _log_in_two(a: Expr) -> tuple[Expr, Expr]:
@@ -524,7 +530,7 @@ def _power_as_in_c(x: Expr, y: Expr, power: Expr, rounded: Callable[[Expr], Expr
     whole, even = eq(rounded(y), y), eq(rounded(y * 0.5), y * 0.5)
     signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
     forbidden = (x < 0) & (absolute(x) < inf) & ~whole
-    return where(eq(y, 0) | eq(x, 1), 1.0, where(forbidden, nan, signed))
+    return where(eq(y, 0), 1.0, where(forbidden, nan, signed))
 
 
 @pow.roughly

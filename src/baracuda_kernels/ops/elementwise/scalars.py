@@ -153,8 +153,11 @@ def float_fmod(a: Expr, b: Expr) -> Expr:
 
 @function(_remainder_gradient)
 def float_remainder(a: Expr, b: Expr) -> Expr:
-    is_short, _, rest = _short_division(a, b)
-    short = where(_signs_differ(rest, b), rest + b, where(eq(rest, 0), with_sign_of(rest, a), rest))
+    """The short division is one by the size of `b`, of `a` with the sign that it has beside that of `b`."""
+    size = absolute(b)
+    is_short, _, rest = _short_division(with_sign(a, sign_bit(b)), size)
+    rest = where(rest < 0, rest + size, rest)
+    short = with_sign(rest, sign_bit(where(eq(rest, 0), a, b)))
     left, divisor = _long_division(a, b), convert(b, F64)
     return rarely(~is_short, convert(where(_signs_differ(left, divisor), left + divisor, left), a.element), short)
 
