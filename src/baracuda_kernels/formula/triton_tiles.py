@@ -44,7 +44,7 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     warps = WARPS
     if usual(program) is not None and vector > 2:
         # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
-        each = max(2 * vector, min(4 * vector, 16 // vector * elements_per_thread(program)))
+        each = min(4 * vector, max(8, 16 // vector * elements_per_thread(program)))
         warps = 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
