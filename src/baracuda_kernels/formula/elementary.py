@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import inf, nan
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.expression import Expr, Number, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -91,7 +91,7 @@ _ARTANH = (
 )  # fmt: skip
 
 
-def _between(x: Expr, least: float, most: float) -> Expr:
+def _between(x: Expr, least: Number, most: Number) -> Expr:
     """Written so that NaN passes."""
     return where(x > most, most, where(x < least, least, x))
 
@@ -493,28 +493,34 @@ def _pow_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, Expr
     return of_x, where(eq(x, 0) & (exponent >= 0), 0.0, d * (y * log(x)))
 
 
-def _pow_f32(x: Expr, y: Expr) -> Expr:
-    """By a logarithm that is held in f64, whose error the product magnifies."""
-    size = absolute(x)
-    k, f = _log_reduced(size, _LEAST[0])
+def _usual_power(x: Expr, y: Expr) -> Expr:
+    """Of an F32 that is a normal number or zero, to a power below 2^22: by a logarithm in F64, whose error the product magnifies."""
+    size, digits = absolute(x), format_of(x).digits
+    k = _exponent(size, _LEAST[0])
+    f = bitcast(to_bits(size) - (k << digits), x.element) - 1.0
     wide, rest = convert(f, ElementKind.F64), convert(polynomial(f, _LOG2_REST), ElementKind.F64)
     for each in reversed(_LOG2_FIRST):
         rest = fma(rest, wide, each)
     product = convert(y, ElementKind.F64) * fma(rest, wide, convert(k, ElementKind.F64))
-    bounded = _between(product, -152.0, 129.0)
-    whole, bits = nearest(bounded, 1.0)
-    n = convert(bits, ElementKind.I32)
-    p = exp_series(convert(bounded - whole, ElementKind.F32) * LN2[0])
-    endless = y * where(eq(size, 0), -inf, size)
-    power = where((size > 0) & (size < inf), _scaled(p, n < 0, n), where(endless < 0, 0.0, endless))
-    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, power))
+    whole, bits = nearest(product, 1.0)
+    n = _between(convert(bits, ElementKind.I32), -152, 129)
+    p = exp_series(convert(product - whole, x.element) * LN2[0])
+    of_zero = where(y < 0, inf, constant(0.0, x.element))
+    return _power_as_in_c(x, y, where(eq(size, 0), of_zero, _scaled(p, n < 0, n)), _nearest_integer)
 
 
 @function(_pow_gradient)
 def pow(x: Expr, y: Expr) -> Expr:
     """x to the y as C has it."""
-    if x.element is ElementKind.F32:
-        return _pow_f32(x, y)
+    if x.element is ElementKind.F64:
+        return _power(x, y)
+    size = absolute(x)
+    is_usual = (eq(size, 0) | (size >= 2.0**-126)) & (size < inf) & (absolute(y) < 2.0**22)
+    return rarely(~is_usual, _power(x, y), _usual_power(x, y))
+
+
+def _power(x: Expr, y: Expr) -> Expr:
+    """By a logarithm in two numbers."""
     size = absolute(x)
     log_high, log_low = _log_in_two(size)
     log_high = where(size < inf, where(size > 0, log_high, -inf), size)
@@ -523,6 +529,10 @@ def pow(x: Expr, y: Expr) -> Expr:
     k, n, r = exp_reduced(_between(product, least, most))
     low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
     return _power_as_in_c(x, y, where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k < 0, n)))
+
+
+def _nearest_integer(x: Expr) -> Expr:
+    return nearest(x, 1.0)[0]
 
 
 def _power_as_in_c(x: Expr, y: Expr, power: Expr, rounded: Callable[[Expr], Expr] = trunc) -> Expr:
@@ -541,4 +551,4 @@ def _pow_roughly(x: Expr, y: Expr) -> Expr:
     log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
     root = exp2_roughly(y * 0.5 * log2_of_size)
     power = where(eq(size, 1), 1.0, root * root)
-    return _power_as_in_c(x, y, power, lambda half: nearest(half, 1.0)[0])  # a half that is too large for that is whole and even
+    return _power_as_in_c(x, y, power, _nearest_integer)  # a half that is too large for that is whole and even
