@@ -373,7 +373,8 @@ def atan(x: Expr) -> Expr:
 def _atan2_gradient(d: Expr, angle: Expr, y: Expr, x: Expr) -> tuple[Expr, Expr]:
     radius = hypot(x, y)
     radius = where(eq(radius, 0), 1.0, radius)  # of the origin zero
-    return d * (x / radius / radius), -(d * (y / radius / radius))
+    inverse = 1.0 / radius
+    return d * (x * inverse * inverse), -(d * (y * inverse * inverse))
 
 
 @function(_atan2_gradient)
