@@ -85,6 +85,7 @@ def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, An
     import torch
 
     x = next(iter(operands.values()))
+    x = x if x.is_floating_point() else x.float()  # a condition has no exponential
     out = torch.empty_like(x)
     contenders: dict[str, Callable[[], object]] = {"torch.exp(out=)": lambda: torch.exp(x, out=out)}
     if plan.kernel.backend is BackendKind.TRITON and not plan.workspace_size:

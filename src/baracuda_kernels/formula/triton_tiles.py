@@ -16,7 +16,7 @@ __all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "t
 WARPS = 4
 REGISTERS = 112  # words of a thread for a formula's numbers: with some for places, half of what a thread can have
 FEW_PROGRAMS = 256  # with less, multiprocessors stay idle, and each program had better do less
-MOST_OF_RARE = 1600  # words of a thread, times the elements of a vector, if a formula has something rare
+MOST_OF_RARE = 1800  # words of a thread, times the elements of a vector, if a formula has something rare
 SIDE = 64  # of a tile that is turned on chip: both ways, whole lines of memory
 
 
@@ -45,12 +45,19 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     warps = WARPS
     if usual(program) is not None and vector > 2:
         # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
-        words = live_words(usual(program) or program)
+        words = _words_of_usual(program)
         each = next((each for each in (4 * vector, 2 * vector) if each * vector * words <= MOST_OF_RARE), 8)
         warps = 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
     return Block(32 * warps * each, min(vector, each), warps)
+
+
+@functools.cache
+def _words_of_usual(program: Program) -> int:
+    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
+    part = usual(program) or program
+    return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
