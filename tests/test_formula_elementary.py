@@ -13,7 +13,7 @@ import pytest
 
 from baracuda_kernels.check.accuracy import every_half
 from baracuda_kernels.core.element import ElementKind as E
-from baracuda_kernels.formula import elementary, hyperbolic, trigonometry
+from baracuda_kernels.formula import elementary, hyperbolic, powers, trigonometry
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import constant, input_of, parameter_of
@@ -22,7 +22,7 @@ from baracuda_kernels.formula.operations import clz, convert, fma, mul_high, quo
 
 DTYPES: dict[E, Any] = {E.F32: np.float32, E.F64: np.float64}
 FLOATS = (E.F32, E.F64)
-NAMES = (*elementary.__all__, *trigonometry.__all__, *hyperbolic.__all__)
+NAMES = (*elementary.__all__, *powers.__all__, *trigonometry.__all__, *hyperbolic.__all__)
 INFINITY = math.inf
 mp = mpmath.MPContext()
 mp.prec = 140

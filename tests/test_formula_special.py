@@ -11,14 +11,14 @@ import numpy
 import pytest
 
 from baracuda_kernels.core.element import ElementKind as E
-from baracuda_kernels.formula import bessel, gamma, normal
+from baracuda_kernels.formula import bessel, gamma, incomplete, normal
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import constant, in_order, input_of
 
 special = pytest.importorskip("scipy.special")
 
-FUNCTIONS = {name: getattr(module, name) for module in (normal, gamma, bessel) for name in module.__all__}
+FUNCTIONS = {name: getattr(module, name) for module in (normal, gamma, incomplete, bessel) for name in module.__all__}
 DTYPES = {E.F32: numpy.float32, E.F64: numpy.float64}
 Range = tuple[float, float]
 

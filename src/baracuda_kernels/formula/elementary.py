@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and powers.
+"""Exponentials and logarithms.
 
 exp(x) = 2^k exp(r), k the integer nearest to x / ln 2, and exp(r) = 1 + r + r² p(r). log(2^k (1 + f)) = k ln 2 + f - f²/2 + R(f). Each
 function has one arrangement; the element chooses the coefficients.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import inf, nan
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.expression import Expr, Number, constant
+from baracuda_kernels.formula.expression import Expr, Number
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -20,14 +20,9 @@ from baracuda_kernels.formula.operations import (
     eq,
     exp2_roughly,
     fma,
-    is_nan,
     log2_roughly,
-    mul_high,
     rarely,
     reciprocal,
-    rsqrt_roughly,
-    sqrt,
-    trunc,
     where,
 )
 from baracuda_kernels.formula.pieces import (
@@ -42,15 +37,13 @@ from baracuda_kernels.formula.pieces import (
     polynomial,
     power_of_two,
     ratio,
-    sign_bit,
     to_bits,
     two_product,
-    with_sign,
 )
 
 __all__ = [
-    "cbrt", "exp", "exp2", "exp_nonpositive", "expm1", "hypot", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
-    "pow", "rsqrt", "sigmoid",
+    "exp", "exp2", "exp_nonpositive", "expm1", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
+    "sigmoid",
 ]  # fmt: skip
 
 LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
@@ -72,26 +65,14 @@ _LOG = (
      0.1479702481967621),
 )  # fmt: skip
 LOG1P = (-0.5, *_LOG[0])  # (log(1 + f) - f) / f² of F32, in the same range
-_LOG2_NEAR = (  # log2(1 + f) / f of F32, |f| <= 0.26
-    1.44269502, -0.721347451, 0.480910897, -0.360693187, 0.287563831, -0.23930724, 0.22920765, -0.20348452,
-)  # fmt: skip
 _LOG1P_ROUGH = (0.999991596, -0.499361277, 0.325205982, -0.210046753, 0.101220086, -0.0238682758)  # log(1 + e) / e, 0 <= e <= 1
-# log2(1 + f) / f, 1 + f from 2/3 to 4/3: the first terms in F64, of the others F32 is enough.
-_LOG2_FIRST = (1.4426950408923274, -0.7213475195693089, 0.4808983439634748, -0.36067397861541556, 0.28853944154002265)
-_LOG2_REST = (-0.24043366, 0.206075981, -0.180806064, 0.160891102, -0.137461103, 0.123563806, -0.166105273, 0.157538815)
 _LOG1P_FRACTION = (  # (log(1 + e) - e) / e² of F32
     -0.499999315, 0.333304703, -0.24958156, 0.196931824, -0.153490216, 0.106697984, -0.0575585775, 0.0201483499, -0.00330601609,
 )  # fmt: skip
-_LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
-# (artanh(s) - s - s³/3) / s⁵ of z = s², |s| <= (√2 - 1) / (√2 + 1).
-_ARTANH = (
-    (0.200000763, 0.142735451, 0.117097773),
-    (0.2000000000000112, 0.1428571428505327, 0.11111111259425167, 0.09090892224357275, 0.07693377008703745, 0.06628443445272647,
-     0.06597872198861504),
-)  # fmt: skip
+LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 
 
-def _between(x: Expr, least: Number, most: Number) -> Expr:
+def between(x: Expr, least: Number, most: Number) -> Expr:
     """Written so that NaN passes."""
     return where(x > most, most, where(x < least, least, x))
 
@@ -109,7 +90,7 @@ def exp_series(r: Expr) -> Expr:
     return polynomial(r, (1.0, 1.0, *by_element(r, *_EXP)))
 
 
-def _scaled(p: Expr, down: Expr, n: Expr) -> Expr:
+def scaled(p: Expr, down: Expr, n: Expr) -> Expr:
     """2^n p, in two factors, as one may overflow or be subnormal where the result is right; `down` if n < 0."""
     integer = format_of(p).integer
     return p * power_of_two(n + choose(down, 64, -1, integer), p) * choose(down, 2.0**-64, 2.0, p.element)
@@ -117,13 +98,13 @@ def _scaled(p: Expr, down: Expr, n: Expr) -> Expr:
 
 @function(lambda d, y, x: d * y)
 def exp(x: Expr) -> Expr:
-    k, n, r = exp_reduced(_between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
-    return _scaled(exp_series(r), k < 0, n)
+    k, n, r = exp_reduced(between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
+    return scaled(exp_series(r), k < 0, n)
 
 
 def exp2_by_operations(x: Expr) -> Expr:
     """What `exp2_roughly` comes to on a machine without such an instruction."""
-    bounded = _between(x, -127.0, 128.0)
+    bounded = between(x, -127.0, 128.0)
     k, n = nearest(bounded, 1.0)
     powers = (LN2[0] ** power for power in range(5))
     p = polynomial(bounded - k, tuple(map(operator.mul, powers, (1.0, 1.0, *_EXP_ROUGH))))
@@ -152,7 +133,7 @@ exp_nonpositive.roughly(_exp_roughly)
 def exp_below(x: Expr, top: Expr) -> Expr:
     """exp(x - top) for a finite `top` and x up to it, off by three quarters of a unit in the last place of 1, not of itself: what is added to a sum that
     has the 1. Of an infinite x it is very large."""
-    distance = _between(x - top, *by_element(x, (-87.0, 88.0), (-708.0, 709.0)))
+    distance = between(x - top, *by_element(x, (-87.0, 88.0), (-708.0, 709.0)))
     _, n, r = exp_reduced(distance, by_element(x, 1, 2))
     return exp_series(r) * power_of_two(n, x)
 
@@ -164,9 +145,9 @@ def _exp_below_roughly(x: Expr, top: Expr) -> Expr:
 
 @function(lambda d, y, x: d * (y * LN2[0]))
 def exp2(x: Expr) -> Expr:
-    x = _between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))
+    x = between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))
     k, n = nearest(x, 1.0)
-    return _scaled(exp_series((x - k) * LN2[0]), k < 0, n)
+    return scaled(exp_series((x - k) * LN2[0]), k < 0, n)
 
 
 @exp2.roughly
@@ -184,7 +165,7 @@ def _exp2_nonpositive(x: Expr) -> Expr:
 
 @function(lambda d, y, x: d * exp(x))
 def expm1(x: Expr) -> Expr:
-    _, n, r = exp_reduced(_between(x, -60.0, by_element(x, 89.0, 710.0)))
+    _, n, r = exp_reduced(between(x, -60.0, by_element(x, 89.0, 710.0)))
     p = fma(r * r, polynomial(r, by_element(r, *_EXP)), r)
     half = power_of_two(n - 1, x)  # of 2^k, which may overflow
     return where(absolute(x) < 1e-20, x, fma(p, half, half - 0.5) * 2.0)  # for the sign of zero, and the digits of subnormals
@@ -196,7 +177,7 @@ def _expm1_roughly(x: Expr) -> Expr:
     return where(absolute(x) < 0.36, x * polynomial(x, _EXPM1_ROUGH), exp(x) - 1.0)
 
 
-def _exponent(y: Expr, least: float) -> Expr:
+def exponent_of(y: Expr, least: float) -> Expr:
     """k of a normal number, 1 + f being at least that."""
     return (to_bits(y) - bits_of(least, y)) >> format_of(y).digits
 
@@ -207,12 +188,12 @@ def _counted(k: Expr, like: Expr, scaled: Expr, by: int) -> Expr:
     return bitcast(k + bits_of(magic, like), like.element) - choose(scaled, magic - by, magic, like.element)
 
 
-def _log_reduced(x: Expr, least: float) -> tuple[Expr, Expr]:
+def log_reduced(x: Expr, least: float) -> tuple[Expr, Expr]:
     """k as a float, and f."""
     layout = format_of(x)
     subnormal = x < 2.0 ** (1 - layout.bias)
     y = where(subnormal, x * 2.0**64, x)
-    k = _exponent(y, least)
+    k = exponent_of(y, least)
     return _counted(k, x, subnormal, -64), bitcast(to_bits(y) - (k << layout.digits), x.element) - 1.0
 
 
@@ -238,7 +219,7 @@ def _log_ends(x: Expr, result: Expr) -> Expr:
 
 @function(lambda d, y, x: d / x)
 def log(x: Expr) -> Expr:
-    return _log_ends(x, _log_sum(*_log_reduced(x, by_element(x, *_LEAST))))
+    return _log_ends(x, _log_sum(*log_reduced(x, by_element(x, *LEAST))))
 
 
 @function(lambda d, y, x: d / (x + 1.0))
@@ -247,7 +228,7 @@ def log1p(x: Expr) -> Expr:
     large = x > by_element(x, 2.0**100, 2.0**200)  # 1 + x is x, and 2^-k would be subnormal
     y = where(large, x * 2.0**-64, x)
     whole = y + 1.0
-    k = _exponent(whole, by_element(x, *_LEAST))
+    k = exponent_of(whole, by_element(x, *LEAST))
     scale = bitcast(bits_of(1.0, x) - (k << layout.digits), x.element)
     result = _log_sum(_counted(k, x, large, 64), fma(y, scale, scale - 1.0))
     return where(eq(x, 0), x, _log_ends(whole, result))
@@ -258,7 +239,7 @@ def log1p_nonnegative(x: Expr) -> Expr:
     """log(1 + x) for 0 <= x < 2^100, cheaper."""
     if x.element is ElementKind.F64:
         return log1p(x)
-    k = (to_bits(x + 1.0) - bits_of(_LEAST[0], x)) & -(1 << format_of(x).digits)  # in its place
+    k = (to_bits(x + 1.0) - bits_of(LEAST[0], x)) & -(1 << format_of(x).digits)  # in its place
     scale = bitcast(bits_of(1.0, x) - k, x.element)
     f = fma(x, scale, scale - 1.0)
     return fma(convert(k, x.element), LN2[0] * 2.0 ** -format_of(x).digits, fma(f * f, polynomial(f, LOG1P), f))
@@ -266,7 +247,7 @@ def log1p_nonnegative(x: Expr) -> Expr:
 
 def _log_to_base(x: Expr, scale: tuple[float, ...], of_two: tuple[float, ...]) -> Expr:
     """log(1 + f) and its product with the scale are held in two numbers."""
-    k, f = _log_reduced(x, by_element(x, *_LEAST))
+    k, f = log_reduced(x, by_element(x, *LEAST))
     half_square, rest = _log_rest(f)
     first = f - half_square
     second = ((f - first) - half_square) + rest
@@ -294,7 +275,7 @@ def log10(x: Expr) -> Expr:
 
 def log2_by_operations(x: Expr) -> Expr:
     """What `log2_roughly` comes to on a machine without such an instruction."""
-    k, f = _log_reduced(x, _LEAST[0])
+    k, f = log_reduced(x, LEAST[0])
     half_square, rest = _log_rest(f)
     return _log_ends(x, fma(f - (half_square - rest), LOG2_E[0], k))
 
@@ -403,152 +384,3 @@ def _logaddexp_of_halves(a: Expr, b: Expr) -> Expr:
 def _logaddexp2_of_halves(a: Expr, b: Expr) -> Expr:
     e = _exp2_nonpositive(-absolute(a - b))
     return where(a > b, a, b) + where(eq(a, b), 1.0, _log1p_roughly(e, e + 1.0, LOG2_E[0]))
-
-
-@function(lambda d, y, x: d * (y / x) * -0.5)
-def rsqrt(x: Expr) -> Expr:
-    """1 / sqrt(x), with one step of Newton's that knows all digits of x y²."""
-    y = 1.0 / sqrt(x)
-    product, error = two_product(x, y)
-    missing = fma(-error, y, fma(-product, y, 1.0))
-    return where(is_nan(missing), y, fma(y * 0.5, missing, y))
-
-
-@rsqrt.roughly
-def _rsqrt_roughly(x: Expr) -> Expr:
-    tiny = x < 2.0**-100
-    return rsqrt_roughly(where(tiny, x * 2.0**60, x)) * choose(tiny, 2.0**30, 1.0, x.element)
-
-
-@function(lambda d, y, x: d / (y * y * 3.0))
-def cbrt(x: Expr) -> Expr:
-    """The bits give x^(-1/3) to a few digits, steps of Newton's all others."""
-    size = absolute(x)
-    tiny = size < by_element(x, 2.0**-90, 2.0**-900)
-    a = where(tiny, size * 2.0**90, size)
-    layout = format_of(x)
-    guess = int((layout.bias * 4 / 3 - 0.0672836) * 2**layout.digits)  # least wrong with that
-    inverse = bitcast(guess - mul_high(to_bits(a), (1 << layout.width) // 3 + 1), x.element)
-    for order in by_element(x, (3,), (3, 1)):
-        missing = fma(-(a * inverse * inverse), inverse, 1.0)
-        inverse = fma(inverse * missing, polynomial(missing, (1 / 3, 2 / 9, 14 / 81)[:order]), inverse)
-    root = a * inverse * inverse
-    square, error = two_product(root, root)
-    missing = fma(-error, root, fma(-square, root, a))
-    root = fma(missing * (1 / 3), inverse * inverse, root)
-    result = where(tiny, root * 2.0**-30, root)
-    return where((size > 0) & (size < inf), with_sign(result, sign_bit(x)), x)
-
-
-@cbrt.roughly
-def _cbrt_roughly(x: Expr) -> Expr:
-    """A third of the logarithm, which is rough by 2^-22 of at most 128."""
-    size = absolute(x)
-    return where(size > 0, with_sign(exp2_roughly(log2_roughly(size) * (1 / 3)), sign_bit(x)), x)
-
-
-@function(lambda d, y, a, b: (d * (a / y), d * (b / y)))
-def hypot(a: Expr, b: Expr) -> Expr:
-    """sqrt(a² + b²), where neither square overflows or is lost."""
-    a, b = absolute(a), absolute(b)
-    most, least = where(a > b, a, b), where(a > b, b, a)
-    limit, power = by_element(a, (2.0**60, 2.0**80), (2.0**500, 2.0**600))
-    large, small = most > limit, most < 1 / limit
-    down = where(large, 1 / power, choose(small, power, 1.0, a.element))
-    up = where(large, power, choose(small, 1 / power, 1.0, a.element))
-    x, y = most * down, least * down
-    return where(eq(a, inf) | eq(b, inf), inf, sqrt(fma(x, x, y * y)) * up)
-
-
-@hypot.roughly
-def _hypot_roughly(a: Expr, b: Expr) -> Expr:
-    """By a root that is rough, unless the square overflows or is next to zero."""
-    square = fma(a, a, b * b)
-    return rarely(~((square > 2.0**-100) & (square < inf)), hypot.expansion(a, b), square * rsqrt_roughly(square))
-
-
-def _log_in_two(a: Expr) -> tuple[Expr, Expr]:
-    """The logarithm of a positive number to half as many digits again: 2 artanh(s), s = f / (2 + f), with s and s³/3 in two numbers each."""
-    k, f = _log_reduced(a, 0.5**0.5)
-    whole = f + 2.0
-    inverse = 1.0 / whole
-    s = f * inverse
-    s_low = fma(s, (whole - 2.0) - f, fma(-s, whole, f)) * inverse
-    z, z_low = two_product(s, s)
-    cube, cube_low = two_product(z, s)
-    cube_low = fma(z_low + s * s_low * 2.0, s, fma(z, s_low, cube_low))
-    third, third_low = parts((1 / 3, (1 / 3) * 2.0**-54), a, 2)
-    cubic, cubic_low = two_product(cube, third)
-    cubic_low = fma(cube_low, third, fma(cube, third_low, cubic_low))
-    rest = fma(cube * z, polynomial(z, by_element(a, *_ARTANH)), cubic_low + s_low)
-    # A multiple of the upper part of ln 2 is exact.
-    upper = by_element(a, 45426 / 65536, 3048493539143 / 2.0**42)
-    total, lost = fast_two_sum(k * upper, s * 2.0)
-    total, more = fast_two_sum(total, cubic * 2.0)
-    return fast_two_sum(total, fma(k, parts((*LN2, -upper), a, 1)[0], fma(rest, 2.0, lost + more)))
-
-
-def _pow_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, Expr]:
-    of_x = where(eq(exponent, 0), 0.0, d * (exponent * pow(x, exponent - 1.0)))
-    return of_x, where(eq(x, 0) & (exponent >= 0), 0.0, d * (y * log(x)))
-
-
-def _usual_power(x: Expr, y: Expr) -> Expr:
-    """Of an F32 that is a normal number or zero, to a power below 2^22: by a logarithm in F64, whose error the product magnifies."""
-    size, digits = absolute(x), format_of(x).digits
-    k = _exponent(size, _LEAST[0])
-    f = bitcast(to_bits(size) - (k << digits), x.element) - 1.0
-    wide, rest = convert(f, ElementKind.F64), convert(polynomial(f, _LOG2_REST), ElementKind.F64)
-    for each in reversed(_LOG2_FIRST):
-        rest = fma(rest, wide, each)
-    product = convert(y, ElementKind.F64) * fma(rest, wide, convert(k, ElementKind.F64))
-    whole, bits = nearest(product, 1.0)
-    n = _between(convert(bits, ElementKind.I32), -152, 129)
-    p = exp_series(convert(product - whole, x.element) * LN2[0])
-    of_zero = where(y < 0, inf, constant(0.0, x.element))
-    return _power_as_in_c(x, y, where(eq(size, 0), of_zero, _scaled(p, n < 0, n)), _nearest_integer)
-
-
-@function(_pow_gradient)
-def pow(x: Expr, y: Expr) -> Expr:
-    """x to the y as C has it."""
-    if x.element is ElementKind.F64:
-        return _power(x, y)
-    size = absolute(x)
-    is_usual = (eq(size, 0) | (size >= 2.0**-126)) & (size < inf) & (absolute(y) < 2.0**22)
-    return rarely(~is_usual, _power(x, y), _usual_power(x, y))
-
-
-def _power(x: Expr, y: Expr) -> Expr:
-    """By a logarithm in two numbers."""
-    size = absolute(x)
-    log_high, log_low = _log_in_two(size)
-    log_high = where(size < inf, where(size > 0, log_high, -inf), size)
-    product, error = two_product(y, log_high)
-    least, most = by_element(x, (-104.0, 89.0), (-746.0, 710.0))
-    k, n, r = exp_reduced(_between(product, least, most))
-    low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
-    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, _scaled(exp_series(r + low), k < 0, n)))
-
-
-def _nearest_integer(x: Expr) -> Expr:
-    return nearest(x, 1.0)[0]
-
-
-def _power_as_in_c(x: Expr, y: Expr, power: Expr, rounded: Callable[[Expr], Expr] = trunc) -> Expr:
-    """From that of the size of x."""
-    whole, even = eq(rounded(y), y), eq(rounded(y * 0.5), y * 0.5)
-    signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
-    forbidden = (x < 0) & (absolute(x) < inf) & ~whole
-    return where(eq(y, 0), 1.0, where(forbidden, nan, signed))
-
-
-@pow.roughly
-def _pow_roughly(x: Expr, y: Expr) -> Expr:
-    """In two factors, so that neither overflows or is subnormal, of a logarithm that is not rough near 1: its error is multiplied."""
-    size = absolute(x)
-    f = size - 1.0
-    log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
-    root = exp2_roughly(y * 0.5 * log2_of_size)
-    power = where(eq(size, 1), 1.0, root * root)
-    return _power_as_in_c(x, y, power, _nearest_integer)  # a half that is too large for that is whole and even

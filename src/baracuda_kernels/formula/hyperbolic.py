@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import factorial
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, hypot, log1p, log1p_nonnegative
+from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, exp_reduced, exp_series, log1p, log1p_nonnegative
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
@@ -33,6 +33,7 @@ from baracuda_kernels.formula.pieces import (
     sign_bit,
     with_sign,
 )
+from baracuda_kernels.formula.powers import hypot
 from baracuda_kernels.formula.trigonometry import root_roughly
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]

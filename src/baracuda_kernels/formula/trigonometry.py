@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import factorial, inf, pi
 
-from baracuda_kernels.formula.elementary import hypot
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.fits import Coefficients
 from baracuda_kernels.formula.functions import function
@@ -44,6 +43,7 @@ from baracuda_kernels.formula.pieces import (
     two_product,
     with_sign,
 )
+from baracuda_kernels.formula.powers import hypot
 
 __all__ = ["acos", "asin", "atan", "atan2", "cos", "cospi", "sin", "sinc", "sinpi", "tan"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_nonpositive, expm1, hypot, log1pexp, sigmoid
+from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_nonpositive, expm1, log1pexp, sigmoid
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.hyperbolic import cosh, tanh
 from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, reciprocal, sqrt, where
 from baracuda_kernels.formula.pieces import polynomial, ratio, sign_bit, two_product, with_sign
+from baracuda_kernels.formula.powers import hypot
 from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
 from baracuda_kernels.ops.elementwise.rows import NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import LEFT, times_sigmoid

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp2, hypot, log, log1p, logaddexp, logaddexp2, pow
+from baracuda_kernels.formula.elementary import exp2, log, log1p, logaddexp, logaddexp2
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.gamma import beta, betaln, igamma, igammac, zeta
+from baracuda_kernels.formula.gamma import zeta
+from baracuda_kernels.formula.incomplete import beta, betaln, igamma, igammac
 from baracuda_kernels.formula.operations import absolute, convert, eq, floor, fma, is_nan, mul_high, ne, shr_logical, where
+from baracuda_kernels.formula.powers import hypot, pow
 from baracuda_kernels.formula.trigonometry import atan2
 from baracuda_kernels.ops.elementwise.formats import next_after
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row

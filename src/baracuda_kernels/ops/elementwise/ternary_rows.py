@@ -5,7 +5,7 @@ from __future__ import annotations
 from baracuda_kernels.formula.derive import gradients
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.gamma import betainc
+from baracuda_kernels.formula.incomplete import betainc
 from baracuda_kernels.formula.operations import absolute, fma, where
 from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, larger, smaller

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
-from baracuda_kernels.formula.elementary import cbrt, exp, exp2, expm1, log, log1p, log1p_nonnegative, log2, log10, pow, rsqrt
+from baracuda_kernels.formula.elementary import exp, exp2, expm1, log, log1p, log1p_nonnegative, log2, log10
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
@@ -29,6 +29,7 @@ from baracuda_kernels.formula.operations import (
     where,
 )
 from baracuda_kernels.formula.pieces import ratio
+from baracuda_kernels.formula.powers import cbrt, pow, rsqrt
 from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
