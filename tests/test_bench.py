@@ -59,6 +59,14 @@ def test_a_user_s_problem_with_a_picture(tmp_path: Path, capsys: pytest.CaptureF
     assert command.main(["softmax", "rope", "--problem", "shape=3,5"]) == 2
 
 
+def test_every_kind_of_an_op() -> None:
+    """That has the element; of an op without kinds its first problem."""
+    kinds = [task.descriptor.kind.value for task in engine.of_every_kind(["unary"], engine.CPU)]  # type: ignore[attr-defined]
+    assert kinds.count("sin") == kinds.count("integer_pow") == 2  # in f32 and bf16
+    assert "population_count" not in kinds
+    assert list(engine.of_every_kind(["rms_norm"], engine.CPU)) == list(engine.showcase(["rms_norm"], 1))
+
+
 def test_one_field_can_be_varied(capsys: pytest.CaptureFixture[str]) -> None:
     tasks = list(engine.varied(["ssd_chunk_scan", "ssd_chunk_scan_backward"], "seq_len=128,512"))
     assert [(task.op, task.descriptor.seq_len) for task in tasks] == [

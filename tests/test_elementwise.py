@@ -215,3 +215,13 @@ def test_what_cannot_be_fused() -> None:
     with pytest.raises(bk.InvalidProblem, match="f32 or f64"):
         doubled(numpy.arange(3))
     assert math.isclose(float(doubled(numpy.float32([1.5]))[0]), 3.0)
+
+
+@pytest.mark.parametrize("exponent", [-3, 0, 1, 2, 3, 4, 5, 2.5, float("nan")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_powers_that_are_products_and_others(exponent: float, dtype: torch.dtype) -> None:
+    """To all elements alike; of an exponent that is no integer too, as `pow` has it."""
+    x = torch.tensor([-math.inf, -3.0, -0.5, -0.0, 0.0, 0.3, 1.0, 2.0, 7.0, math.inf, math.nan], dtype=dtype)
+    wanted = torch.pow(x.double(), exponent).to(dtype)
+    torch.testing.assert_close(bk.integer_pow(x, exponent), wanted, equal_nan=True)
+    assert torch.equal(bk.integer_pow(x, exponent).signbit()[~wanted.isnan()], wanted.signbit()[~wanted.isnan()])

@@ -126,15 +126,16 @@ def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.
 
 def of_every_kind(ops: list[str], device: Device) -> Iterator[Task]:
     """The first showcase problem of each op and element, of every kind that there is of it."""
-    stream = Stream.on(device)
     for first in showcase(ops, 1, device.kind):
-        plan, given = first.plan, {name.name: getattr(first.descriptor, name.name) for name in fields(first.descriptor)}
+        given = {each.name: getattr(first.descriptor, each.name) for each in fields(first.descriptor)}
         given.pop("parameters", None)  # which belong to a kind
-        for kind in type(given["kind"]):
-            with contextlib.suppress(Error):
-                descriptor = plan.cases.from_options(given | {"kind": kind})
-                plan.select(stream, descriptor)
+        for kind in type(given["kind"]) if "kind" in given else ():
+            with contextlib.suppress(Error):  # of a kind that does not have the element
+                descriptor = first.plan.cases.from_options(given | {"kind": kind})
+                first.plan.select(Stream.on(device), descriptor)
                 yield first._replace(descriptor=descriptor)
+        if "kind" not in given:
+            yield first
 
 
 def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:

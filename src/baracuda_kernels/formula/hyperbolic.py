@@ -30,11 +30,11 @@ from baracuda_kernels.formula.pieces import (
     polynomial,
     power_of_two,
     ratio,
+    root_roughly,
     sign_bit,
     with_sign,
 )
 from baracuda_kernels.formula.powers import hypot
-from baracuda_kernels.formula.trigonometry import root_roughly
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Number, constant
-from baracuda_kernels.formula.operations import bitcast, fma, reciprocal, where
+from baracuda_kernels.formula.operations import bitcast, fma, reciprocal, rsqrt_roughly, where
 
 __all__ = [
     "HALF_PI", "LN2", "Format", "bits_of", "by_element", "choose", "fast_two_sum", "format_of", "nearest", "parts", "polynomial",
-    "power_of_two", "ratio", "sign_bit", "to_bits", "two_product", "with_sign",
+    "power_of_two", "ratio", "root_roughly", "sign_bit", "to_bits", "two_product", "with_sign",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -91,6 +91,11 @@ def ratio(a: Expr, b: Expr) -> Expr:
     inverse = reciprocal(b)
     near = a * inverse
     return fma(fma(-near, b, a), inverse, near)
+
+
+def root_roughly(x: Expr) -> Expr:
+    """sqrt(x) of an f32 that is 0 or from 2^-70 to 2^126, off by 2^-21 of itself; NaN below 0."""
+    return x * rsqrt_roughly(x + 2.0**-100)
 
 
 def to_bits(x: Expr) -> Expr:

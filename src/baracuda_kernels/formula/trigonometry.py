@@ -23,7 +23,6 @@ from baracuda_kernels.formula.operations import (
     rarely,
     reciprocal,
     rint,
-    rsqrt_roughly,
     shr_logical,
     sqrt,
     where,
@@ -38,6 +37,7 @@ from baracuda_kernels.formula.pieces import (
     parts,
     polynomial,
     ratio,
+    root_roughly,
     sign_bit,
     to_bits,
     two_product,
@@ -330,11 +330,6 @@ def acos(x: Expr) -> Expr:
     signed = with_sign(part, sign_bit(x))
     turned = where(x < 0, high * 2 - fma(part, 2.0, low * -2), part * 2.0)
     return where(over, turned, high - (signed - low))
-
-
-def root_roughly(x: Expr) -> Expr:
-    """sqrt(x) of an f32 that is 0 or from 2^-70 to 2^126, off by 2^-21 of itself; NaN below 0."""
-    return x * rsqrt_roughly(x + 2.0**-100)
 
 
 @asin.roughly

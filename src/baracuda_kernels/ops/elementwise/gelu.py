@@ -2,7 +2,7 @@
 
 By symmetry gelu(x) = max(x, 0) - a Q(a), a = |x|, where Q is how much of the normal distribution lies beyond a. The derivative is
 w = Q(a) - a q(a), q the density, to the left of 0, and 1 - w to the right. So nothing cancels, and the left tail keeps its digits.
-For f32 Q has polynomials of its own, as `ndtr` would be computed in f64.
+For f32 Q has polynomials of its own, which take fewer steps than `ndtr`.
 """
 
 from __future__ import annotations

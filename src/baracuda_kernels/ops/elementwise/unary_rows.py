@@ -81,21 +81,23 @@ def entr(x: Expr) -> Expr:
     return where(eq(x, 0), 0, where(x < 0, -INFINITY, -x * log(x)))
 
 
-def _float_power_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, None]:
-    return where(eq(exponent, 0), 0, d * (exponent * float_power(x, exponent - 1))), None
+def _constant_power_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, None]:
+    return where(eq(exponent, 0), 0, d * (exponent * constant_power(x, exponent - 1))), None
 
 
-@function(_float_power_gradient)
-def float_power(x: Expr, exponent: Expr) -> Expr:
-    """To an integer power. It is the same for all elements, so that those up to 4, which are few products, cost no more than these."""
-    square = x * x
-    cube_or_fourth = where(eq(exponent, 3), square * x, square * square)
-    product = where(eq(exponent, 0), 1, where(eq(exponent, 1), x, where(eq(exponent, 2), square, cube_or_fourth)))
-    return rarely((exponent < 0) | (exponent > 4), pow(x, exponent), product)
+@function(_constant_power_gradient)
+def constant_power(x: Expr, exponent: Expr) -> Expr:
+    """To a power that is the same for all elements: the first few, which are products, then cost no more than these."""
+    square, one = x * x, constant(1, x.element)
+    products = {0: one, 1: x, 2: square, 3: square * x, 4: square * square}
+    found, is_other = one, constant(True, BOOL)
+    for power, product in products.items():
+        found, is_other = where(eq(exponent, power), product, found), is_other & ~eq(exponent, power)
+    return rarely(is_other, pow(x, exponent), found)
 
 
 def _integer_pow(x: Expr, exponent: Expr) -> Expr:
-    return float_power(x, exponent) if x.element.is_float else power_of_integers(x, exponent)
+    return constant_power(x, exponent) if x.element.is_float else power_of_integers(x, exponent)
 
 
 POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
