@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 import baracuda_kernels as bk
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.lang import geometry, native
+from baracuda_kernels.lang.placement import Placement
 
 from lanes import mapped, scaled
 
@@ -157,6 +159,7 @@ def test_collapse_keeps_every_offset(chance: Any) -> None:
 
 PROGRAM = """
 import sys
+import threading
 import numpy, baracuda_kernels as bk
 d = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
 plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), d)
@@ -212,3 +215,28 @@ def test_thread_count_is_checked(threads: Any) -> None:
         with pytest.raises(ValueError, match="at least 1"):
             bk.set_num_threads(wrong)  # type: ignore[arg-type]
     assert torch.get_num_threads() >= 1
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one CPU, or nobody says which"
+)
+def test_helpers_run_anywhere_but_on_the_cpu_of_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpus = os.sched_getaffinity(0)
+    first, second = sorted(cpus)[:2]
+    over = threading.Event()
+    helper = threading.Thread(target=over.wait)
+    helper.start()
+    assert helper.native_id is not None
+    placement = Placement()
+    placement.add(helper.native_id)
+    try:
+        for caller, avoided, wait in ((first, first, 0.0), (second, first, 60.0), (second, second, 0.0)):
+            monkeypatch.setattr("baracuda_kernels.lang.placement.SELDOM", wait)
+            monkeypatch.setattr(placement, "_cpu", lambda caller=caller: caller)
+            placement.avoid_caller()
+            assert os.sched_getaffinity(helper.native_id) == cpus - {avoided}
+    finally:
+        over.set()
+        helper.join()
+    placement.add(helper.native_id)
+    placement.avoid_caller()  # a thread that has ended is no concern of the launch

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from baracuda_kernels.lang.native import NativeFunction
+from baracuda_kernels.lang.placement import Placement
 
 __all__ = ["get_num_threads", "idle", "launch", "launcher", "per_task", "set_num_threads"]
 
@@ -33,6 +34,7 @@ def _default_threads() -> int:
 _threads = _default_threads()
 _queue: SimpleQueue["_Share"] = SimpleQueue()
 _helpers = 0
+_placement = Placement()
 _grow = threading.Lock()
 
 
@@ -80,13 +82,15 @@ def _hire(count: int) -> None:
     global _helpers
     with _grow:
         while _helpers < count:
-            threading.Thread(target=_serve_forever, name=f"baracuda-{_helpers}", daemon=True).start()
+            helper = threading.Thread(target=_serve_forever, name=f"baracuda-{_helpers}", daemon=True)
+            helper.start()
+            _placement.add(helper.native_id)
             _helpers += 1
 
 
 def _forget_helpers() -> None:
-    global _helpers, _queue, _grow
-    _helpers, _queue, _grow = 0, SimpleQueue(), threading.Lock()
+    global _helpers, _queue, _placement, _grow
+    _helpers, _queue, _placement, _grow = 0, SimpleQueue(), Placement(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -107,6 +111,7 @@ def launch(function: NativeFunction, words: int, tasks: int, pointers: tuple[int
     if counter is None:
         counter = c_int64(0)
     arguments = (words, addressof(counter), *pointers)
+    _placement.avoid_caller()
     shares = [_Share(function, arguments) for _ in range(helpers)]
     for share in shares:
         _queue.put(share)
