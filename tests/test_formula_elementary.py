@@ -10,10 +10,11 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from scipy import special
 
 from baracuda_kernels.check.accuracy import every_half
 from baracuda_kernels.core.element import ElementKind as E
-from baracuda_kernels.formula import elementary, hyperbolic, powers, trigonometry
+from baracuda_kernels.formula import elementary, hyperbolic, log_sums, powers, trigonometry
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import constant, input_of, parameter_of
@@ -22,7 +23,7 @@ from baracuda_kernels.formula.operations import clz, convert, fma, mul_high, quo
 
 DTYPES: dict[E, Any] = {E.F32: np.float32, E.F64: np.float64}
 FLOATS = (E.F32, E.F64)
-NAMES = (*elementary.__all__, *powers.__all__, *trigonometry.__all__, *hyperbolic.__all__)
+NAMES = (*elementary.__all__, *log_sums.__all__, *powers.__all__, *trigonometry.__all__, *hyperbolic.__all__)
 INFINITY = math.inf
 mp = mpmath.MPContext()
 mp.prec = 140
@@ -48,6 +49,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "exp_nonpositive": mp.exp, "log1p_nonnegative": mp.log1p, "exp2": lambda x: mp.power(2, x), "log2": lambda x: mp.log(x, 2), "sigmoid": _sigmoid,
     "log1pexp": lambda x: mp.log1p(mp.exp(x)), "rsqrt": lambda x: 1 / mp.sqrt(x), "cbrt": _cbrt, "pow": mp.power, "sinc": _sinc,
     "exp_below": lambda x, top: mp.exp(x - top), "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), "logaddexp2": _logaddexp2,
+    "log1mexp": lambda x: mp.log(-mp.expm1(-x)) if x < 1 else mp.log1p(-mp.exp(-x)), "rel_entr": lambda x, y: x * mp.log(x / y),
 }  # fmt: skip
 
 # The largest error in units of the last place, of F32 and of F64, and the operands: all between two bounds.
@@ -56,7 +58,7 @@ BOUNDS: dict[str, tuple[float, float, float, float]] = {
     "expm1": (1.5, 1.9, -INFINITY, INFINITY), "log": (0.85, 0.85, 0.0, INFINITY), "log2": (0.8, 0.8, 0.0, INFINITY),
     "log10": (0.8, 0.8, 0.0, INFINITY), "log1p": (1.5, 1.4, -1.0, INFINITY), "log1p_nonnegative": (1.5, 1.4, 0.0, 2.0**99), "sigmoid": (1.65, 1.65, -INFINITY, INFINITY),
     "log1pexp": (1.9, 1.9, -INFINITY, INFINITY), "rsqrt": (0.51, 0.51, 0.0, INFINITY), "cbrt": (0.6, 0.6, -INFINITY, INFINITY),
-    "pow": (1.2, 1.2, 0.0, INFINITY), "hypot": (1.0, 1.0, -INFINITY, INFINITY),
+    "log1mexp": (3.0, 3.0, 0.0, INFINITY), "rel_entr": (2.7, 2.7, 0.0, INFINITY), "pow": (1.2, 1.2, 0.0, INFINITY), "hypot": (1.0, 1.0, -INFINITY, INFINITY),
     "sin": (2.4, 1.3, -INFINITY, INFINITY), "cos": (2.4, 1.3, -INFINITY, INFINITY), "tan": (2.5, 2.6, -INFINITY, INFINITY),
     "sinpi": (1.1, 1.1, -INFINITY, INFINITY), "cospi": (1.1, 1.1, -INFINITY, INFINITY), "sinc": (3.1, 3.1, -INFINITY, INFINITY),
     "asin": (2.2, 2.2, -1.0, 1.0), "acos": (1.3, 1.3, -1.0, 1.0), "atan": (1.8, 1.9, -INFINITY, INFINITY),
@@ -128,6 +130,7 @@ def test_digits(name: str, element: E) -> None:
     of_f32, of_f64, least, most = BOUNDS[name]
     dtype = DTYPES[element]
     operands = pairs(dtype, least) if FUNCTIONS[name].arity == 2 else [numbers(dtype, least, most, 250, 0)]
+    operands = [np.abs(each) for each in operands] if name == "rel_entr" else operands
     found = errors(computed(name, element, operands), exactly(name, operands))
     worst = int(found.argmax())
     assert found[worst] <= (of_f32 if element is E.F32 else of_f64), [float(each[worst]) for each in operands]
@@ -222,6 +225,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2)), "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2)),
     "sinc": lambda x: np.where(x == 0, 1, np.sin(np.pi * np.fmod(x, 2)) / (np.pi * x)),
+    "log1mexp": lambda x: np.where(x < 0.7, np.log(-np.expm1(-x)), np.log1p(-np.exp(-x))), "rel_entr": special.rel_entr,
 }  # fmt: skip
 
 
@@ -235,6 +239,8 @@ def test_special_numbers(name: str, element: E) -> None:
         operands = [-np.abs(operands[0])]
     if name == "log1p_nonnegative":
         operands = [np.minimum(np.abs(operands[0]), 2.0**99)]
+    for place, parameter in enumerate(PARAMETERS.get(name, ()), start=1):
+        operands[place] = np.full_like(operands[0], parameter)
     with np.errstate(all="ignore"):
         wanted = (OTHERS.get(name) or getattr(np, name))(*operands).astype(DTYPES[element])
     result = computed(name, element, operands)
@@ -249,6 +255,7 @@ def test_special_numbers(name: str, element: E) -> None:
 INSIDE = {
     "exp": (-80, 80), "exp_nonpositive": (-80, 0), "log1p_nonnegative": (0, 50), "expm1": (-80, 80), "exp2": (-120, 120), "log": (0.01, 50), "log2": (0.01, 50),
     "log10": (0.01, 50), "log1p": (-0.99, 50), "sigmoid": (-80, 80), "log1pexp": (-80, 80), "rsqrt": (0.01, 50), "pow": (0.01, 20),
+    "log1mexp": (0.01, 50), "rel_entr": (0.01, 50),
     "asin": (-0.999, 0.999), "acos": (-0.999, 0.999), "acosh": (1.001, 50), "atanh": (-0.999, 0.999), "tanh": (-40, 40),
     "sinh": (-80, 80), "cosh": (-80, 80), "sinc": (-6, 6), "sinpi": (-6, 6), "cospi": (-6, 6),
 }  # fmt: skip
@@ -265,6 +272,7 @@ def test_derivatives(name: str, element: E) -> None:
     operands = [rng.uniform(least, most, 60).astype(DTYPES[element]) for _ in inputs]
     operands[0][:20] /= 16 if least < 0 and name != "log1p" else 1  # near zero
     floor = np.full(60, 0.01 if name in ("sin", "cos", "sinpi", "cospi", "sinc", "pow", "atan2", "hypot", *ZEROS) else 0.0)
+    floor = np.ones(60) if name == "rel_entr" else floor  # of which one is a logarithm and 1
     for place, result in enumerate(evaluate(expanded(found), operands)):
         order = tuple(int(each == place) for each in range(function.arity))
         points = [tuple(map(float, each)) for each in zip(*operands, strict=True)]
@@ -326,6 +334,9 @@ def test_evaluated_parameters_are_shaped_like_the_inputs() -> None:
     assert (second == 3.0).all()
 
 
+PARAMETERS = {"squareplus": (3.0,), "softplus": (1.5, 20.0), "logit": (0.125,)}  # what is the same for all
+
+
 @pytest.mark.parametrize("name", [name for name in ROUGH if name != "exp_below"])
 @pytest.mark.parametrize("element", [E.F16, E.BF16])
 def test_what_halves_are_computed_with(name: str, element: E, rng: np.random.Generator) -> None:
@@ -336,6 +347,8 @@ def test_what_halves_are_computed_with(name: str, element: E, rng: np.random.Gen
         operands = [np.where(operands[0] > 0, -operands[0], operands[0])]
     if name == "log1p_nonnegative":
         operands = [np.minimum(np.abs(operands[0]), 2.0**99)]
+    for place, parameter in enumerate(PARAMETERS.get(name, ()), start=1):
+        operands[place] = np.full_like(operands[0], parameter)
 
     def found(kind: E, rough: bool) -> Any:
         expression = function(*(input_of(place, kind) for place in range(function.arity)))

@@ -7,7 +7,6 @@ function has one arrangement; the element chooses the coefficients.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from math import inf, nan
 
 from baracuda_kernels.core.element import ElementKind
@@ -21,7 +20,6 @@ from baracuda_kernels.formula.operations import (
     exp2_roughly,
     fma,
     log2_roughly,
-    rarely,
     reciprocal,
     where,
 )
@@ -42,8 +40,7 @@ from baracuda_kernels.formula.pieces import (
 )
 
 __all__ = [
-    "exp", "exp2", "exp_nonpositive", "expm1", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "logaddexp", "logaddexp2",
-    "sigmoid",
+    "exp", "exp2", "exp_nonpositive", "expm1", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "sigmoid",
 ]  # fmt: skip
 
 LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
@@ -57,7 +54,7 @@ _EXP = (
      2.4801587260889283e-05, 2.7557243504193785e-06, 2.7557333248795015e-07, 2.5109302424773395e-08, 2.0895458084927254e-09),
 )  # fmt: skip
 _EXP_ROUGH = (0.500051749, 0.167540155, 0.0412755456)
-_EXPM1_ROUGH = (1.0, 0.499992818, 0.166664481, 0.0418910123, 0.00837596506)  # (exp(x) - 1) / x, |x| <= 0.36
+EXPM1_ROUGH = (1.0, 0.499992818, 0.166664481, 0.0418910123, 0.00837596506)  # (exp(x) - 1) / x, |x| <= 0.36
 # F32: R(f) / f³, 1 + f from 2/3 to 4/3. F64: of z = s², s = f / (2 + f), R(f) = s (f²/2 + z times it), 1 + f from √½ to √2.
 _LOG = (
     (0.333332151, -0.249998018, 0.200104356, -0.166802555, 0.140055895, -0.121877946, 0.139851525, -0.128755823),
@@ -72,7 +69,7 @@ _LOG1P_FRACTION = (  # (log(1 + e) - e) / e² of F32
 LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 
 
-def between(x: Expr, least: Number, most: Number) -> Expr:
+def between(x: Expr, least: Expr | Number, most: Expr | Number) -> Expr:
     """Written so that NaN passes."""
     return where(x > most, most, where(x < least, least, x))
 
@@ -90,16 +87,21 @@ def exp_series(r: Expr) -> Expr:
     return polynomial(r, (1.0, 1.0, *by_element(r, *_EXP)))
 
 
-def scaled(p: Expr, down: Expr, n: Expr) -> Expr:
-    """2^n p, in two factors, as one may overflow or be subnormal where the result is right; `down` if n < 0."""
-    integer = format_of(p).integer
-    return p * power_of_two(n + choose(down, 64, -1, integer), p) * choose(down, 2.0**-64, 2.0, p.element)
+def expm1_series(r: Expr) -> Expr:
+    """exp(r) - 1."""
+    return fma(r * r, polynomial(r, by_element(r, *_EXP)), r)
+
+
+def scaled(p: Expr, n: Expr) -> Expr:
+    """2^n p, in two factors, as one may overflow or be subnormal where the result is right."""
+    half = n >> 1
+    return p * power_of_two(half, p) * power_of_two(n - half, p)
 
 
 @function(lambda d, y, x: d * y)
 def exp(x: Expr) -> Expr:
-    k, n, r = exp_reduced(between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
-    return scaled(exp_series(r), k < 0, n)
+    _, n, r = exp_reduced(between(x, *by_element(x, (-104.0, 89.0), (-746.0, 710.0))))
+    return scaled(exp_series(r), n)
 
 
 def exp2_by_operations(x: Expr) -> Expr:
@@ -147,7 +149,7 @@ def _exp_below_roughly(x: Expr, top: Expr) -> Expr:
 def exp2(x: Expr) -> Expr:
     x = between(x, *by_element(x, (-152.0, 129.0), (-1080.0, 1025.0)))
     k, n = nearest(x, 1.0)
-    return scaled(exp_series((x - k) * LN2[0]), k < 0, n)
+    return scaled(exp_series((x - k) * LN2[0]), n)
 
 
 @exp2.roughly
@@ -156,7 +158,7 @@ def _exp2_roughly(x: Expr) -> Expr:
     return root * root
 
 
-def _exp2_nonpositive(x: Expr) -> Expr:
+def exp2_nonpositive(x: Expr) -> Expr:
     least = by_element(x, -152.0, -1080.0)
     x = where(x < least, least, x)
     k, n = nearest(x, 1.0)
@@ -166,7 +168,7 @@ def _exp2_nonpositive(x: Expr) -> Expr:
 @function(lambda d, y, x: d * exp(x))
 def expm1(x: Expr) -> Expr:
     _, n, r = exp_reduced(between(x, -60.0, by_element(x, 89.0, 710.0)))
-    p = fma(r * r, polynomial(r, by_element(r, *_EXP)), r)
+    p = expm1_series(r)
     half = power_of_two(n - 1, x)  # of 2^k, which may overflow
     return where(absolute(x) < 1e-20, x, fma(p, half, half - 0.5) * 2.0)  # for the sign of zero, and the digits of subnormals
 
@@ -174,7 +176,7 @@ def expm1(x: Expr) -> Expr:
 @expm1.roughly
 def _expm1_roughly(x: Expr) -> Expr:
     """Near zero the difference would lose digits."""
-    return where(absolute(x) < 0.36, x * polynomial(x, _EXPM1_ROUGH), exp(x) - 1.0)
+    return where(absolute(x) < 0.36, x * polynomial(x, EXPM1_ROUGH), exp(x) - 1.0)
 
 
 def exponent_of(y: Expr, least: float) -> Expr:
@@ -239,10 +241,19 @@ def log1p_nonnegative(x: Expr) -> Expr:
     """log(1 + x) for 0 <= x < 2^100, cheaper."""
     if x.element is ElementKind.F64:
         return log1p(x)
-    k = (to_bits(x + 1.0) - bits_of(LEAST[0], x)) & -(1 << format_of(x).digits)  # in its place
-    scale = bitcast(bits_of(1.0, x) - k, x.element)
-    f = fma(x, scale, scale - 1.0)
-    return fma(convert(k, x.element), LN2[0] * 2.0 ** -format_of(x).digits, fma(f * f, polynomial(f, LOG1P), f))
+    k, scale = exponent_in_place(x + 1.0)
+    return log_short(k, fma(x, scale, scale - 1.0))
+
+
+def exponent_in_place(x: Expr) -> tuple[Expr, Expr]:
+    """Of an F32: k times 2^23 as an integer, and 2^-k."""
+    k = (to_bits(x) - bits_of(LEAST[0], x)) & -(1 << format_of(x).digits)
+    return k, bitcast(bits_of(1.0, x) - k, x.element)
+
+
+def log_short(k: Expr, f: Expr) -> Expr:
+    """log(2^k (1 + f)) of F32, from a k in its place: cheaper where f has all its digits."""
+    return fma(convert(k, f.element), LN2[0] * 2.0 ** -format_of(f).digits, fma(f * f, polynomial(f, LOG1P), f))
 
 
 def _log_to_base(x: Expr, scale: tuple[float, ...], of_two: tuple[float, ...]) -> Expr:
@@ -280,20 +291,20 @@ def log2_by_operations(x: Expr) -> Expr:
     return _log_ends(x, fma(f - (half_square - rest), LOG2_E[0], k))
 
 
-def _log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
+def log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
     """That of f + 1, which is also given, for halves, and times a scale. Near 1 digits would be lost."""
     near = f * polynomial(f, (scale, -0.5 * scale, scale / 3))
     return where(absolute(f) < 2.0**-6, near, log2_roughly(whole) * (scale * LN2[0]))
 
 
-log.roughly(lambda x: _log1p_roughly(x - 1.0, x))
-log2.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG2_E[0]))
-log10.roughly(lambda x: _log1p_roughly(x - 1.0, x, LOG10_E[0]))
-log1p.roughly(lambda x: _log1p_roughly(x, x + 1.0))
-log1p_nonnegative.roughly(lambda x: _log1p_roughly(x, x + 1.0))
+log.roughly(lambda x: log1p_roughly(x - 1.0, x))
+log2.roughly(lambda x: log1p_roughly(x - 1.0, x, LOG2_E[0]))
+log10.roughly(lambda x: log1p_roughly(x - 1.0, x, LOG10_E[0]))
+log1p.roughly(lambda x: log1p_roughly(x, x + 1.0))
+log1p_nonnegative.roughly(lambda x: log1p_roughly(x, x + 1.0))
 
 
-def _log1p_of_fraction(e: Expr) -> Expr:
+def log1p_of_fraction(e: Expr) -> Expr:
     """log(1 + e), 0 <= e <= 1: in F32 one polynomial, in F64 k is 0 or 1."""
     if e.element is ElementKind.F32:
         return fma(e * e, polynomial(e, _LOG1P_FRACTION), e)
@@ -326,61 +337,10 @@ def _sigmoid_roughly(x: Expr) -> Expr:
 @function(lambda d, y, x: d * sigmoid(x))
 def log1pexp(x: Expr) -> Expr:
     """log(1 + exp(x))."""
-    return where(x > 0, x, 0.0) + _log1p_of_fraction(exp_nonpositive(-absolute(x)))
+    return where(x > 0, x, 0.0) + log1p_of_fraction(exp_nonpositive(-absolute(x)))
 
 
 @log1pexp.roughly
 def _log1pexp_roughly(x: Expr) -> Expr:
     e = exp_nonpositive(-absolute(x))
     return fma(e, polynomial(e, _LOG1P_ROUGH), where(x > 0, x, 0.0))
-
-
-def _shares(d: Expr, difference: Expr, same: Expr) -> tuple[Expr, Expr]:
-    """Of two summands in their sum, by the logarithm of their ratio; of equal infinities too."""
-    difference = where(same, 0.0, difference)
-    return d * sigmoid(difference), d * sigmoid(-difference)
-
-
-@function(lambda d, y, a, b: _shares(d, a - b, eq(a, b)))
-def logaddexp(a: Expr, b: Expr) -> Expr:
-    """log(exp(a) + exp(b))."""
-    return _unless_cancelled(_logaddexp, a, b)
-
-
-def _logaddexp(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """The larger summand, and what is added to it."""
-    e = exp_nonpositive(-absolute(a - b))
-    return where(a > b, a, b), where(eq(a, b), LN2[0], _log1p_of_fraction(e))
-
-
-def _unless_cancelled(compute: Callable[[Expr, Expr], tuple[Expr, Expr]], a: Expr, b: Expr) -> Expr:
-    """The sum of two numbers, which may cancel as the second is positive: then F32 is computed in F64."""
-    most, more = compute(a, b)
-    total = most + more
-    if a.element is ElementKind.F64:
-        return total
-    exact = operator.add(*compute(convert(a, ElementKind.F64), convert(b, ElementKind.F64)))
-    return rarely((most < 0) & (absolute(total) < 0.5), convert(exact, a.element), total)
-
-
-@function(lambda d, y, a, b: _shares(d, (a - b) * LN2[0], eq(a, b)))
-def logaddexp2(a: Expr, b: Expr) -> Expr:
-    """log2(2^a + 2^b)."""
-    return _unless_cancelled(_logaddexp2, a, b)
-
-
-def _logaddexp2(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    return where(a > b, a, b), where(eq(a, b), 1.0, _log1p_of_fraction(_exp2_nonpositive(-absolute(a - b))) * LOG2_E[0])
-
-
-@logaddexp.roughly
-def _logaddexp_of_halves(a: Expr, b: Expr) -> Expr:
-    """By an exponential that is not rough, as the sum may cancel."""
-    e = exp_nonpositive.expansion(-absolute(a - b))
-    return where(a > b, a, b) + where(eq(a, b), LN2[0], _log1p_roughly(e, e + 1.0))
-
-
-@logaddexp2.roughly
-def _logaddexp2_of_halves(a: Expr, b: Expr) -> Expr:
-    e = _exp2_nonpositive(-absolute(a - b))
-    return where(a > b, a, b) + where(eq(a, b), 1.0, _log1p_roughly(e, e + 1.0, LOG2_E[0]))

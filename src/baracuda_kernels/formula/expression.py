@@ -172,6 +172,10 @@ class Program:
             lines.append(" ".join([each.operation, each.element.value, *rest]))
         return "\n".join([*lines, " ".join(number[result] for result in self.results)])
 
+    def read_inputs(self) -> list[int]:
+        """The places of those that results depend on."""
+        return sorted(int(each.value or 0) for each in in_order(self.results) if each.operation == "input")
+
     @classmethod
     def read(cls, text: str) -> Program:
         """The program of a text that `text` wrote."""

@@ -176,7 +176,7 @@ def _digamma_short(x: Expr) -> Expr:
     result = fma(factor, ratio(top, bottom) + base, where(by_one, -inverse, 0.0))
     small = reciprocal(x)
     square = small * small
-    far = _log_of_size(x, None) - fma(square, polynomial(square, (1 / 12, -1 / 120, 1 / 252)), 0.5 * small)
+    far = _log_of_size(x) - fma(square, polynomial(square, (1 / 12, -1 / 120, 1 / 252)), 0.5 * small)
     good = (x > -4) & (x < 1e37) & (absolute(inverse) < 2.0**100)
     return rarely(~good, in_f64(_digamma, x), where(x > 6, far, result))
 
@@ -200,33 +200,31 @@ def lgamma(x: Expr) -> Expr:
 
 
 def _lgamma_short(x: Expr) -> Expr:
-    """In F32: log |Γ(x)| is that of x + n less log |x (x + 1) ... (x + n - 1)|, n being 2 or 4 for an x on the left of 1/2."""
-    two, two_low = two_product(x, x + 1)
-    more, more_low = two_product(x + 2, x + 3)
-    four, four_low = two_product(two, more)
-    result, usual = _lgamma_stepped(x, two, four, fma(two, more_low, fma(more, two_low, four_low)))
-    far_from_zeros = (absolute(result) > 0.125) | (x > -2)  # on the left, near which the difference loses digits
-    return rarely(~(usual & far_from_zeros), in_f64(_lgamma, x), result)
+    result, usual = _lgamma_stepped(x)
+    return rarely(~usual, in_f64(_lgamma, x), result)
 
 
 @lgamma.roughly
 def _lgamma_roughly(x: Expr) -> Expr:
-    """The same: halves are not that close to zeros."""
-    two = fma(x, x, x)
-    result, usual = _lgamma_stepped(x, two, two * fma(x, x + 5, 6.0), None)
+    result, usual = _lgamma_stepped(x)
     return rarely(~usual, _lgamma_far_roughly(x), result)
 
 
-def _lgamma_stepped(x: Expr, two: Expr, four: Expr, four_low: Expr | None) -> tuple[Expr, Expr]:
-    """From products of two and four numbers from x on, and by Stirling's formula from 5 on; and where that holds."""
-    by_two, by_four, far = x < 0.5, x < -1.5, x > 5
-    low = None if four_low is None else where(by_four, four_low, 0.0)
-    product = where(by_two, where(by_four, four, two), x)
-    logarithm = _log_of_size(product, low)
-    less = x + where(by_two, choose(by_four, 3.0, 1.0, x.element), -1.0)
+def _lgamma_stepped(x: Expr) -> tuple[Expr, Expr]:
+    """In F32: on the left of 1/2 log |Γ(x)| is that of x + 2 less log |x (x + 1)|, and from 5 on it is Stirling's formula; and where that
+    holds, which is before the zeros on the left, near which the difference would lose digits."""
+    left, far = x < 0.5, x > 5
+    product = where(left, fma(x, x, x), x)
+    logarithm = _log_of_size(product)
+    less = x + choose(left, 1.0, -1.0, x.element)
+    near = _lgamma_near(less, where(left, -logarithm, 0.0))
+    return where(far, _stirling(x, logarithm), near), (x > -1.5) & (x < 1e37) & (absolute(product) > 2.0**-100)
+
+
+def _lgamma_near(less: Expr, more: Expr) -> Expr:
+    """log Γ(less + 1) + more in F32, less + 1 from 1/2 to 5."""
     top, bottom = (polynomial(less + 0.5, each) for each in fits.LGAMMA_SHORT)
-    near = fma(fma(less, less, -less), fma(top, reciprocal(bottom), 0.3), where(by_two, -logarithm, 0.0))
-    return where(far, _stirling(x, logarithm), near), (x > -3) & (x < 1e37) & (absolute(product) > 2.0**-100)
+    return fma(fma(less, less, -less), fma(top, reciprocal(bottom), 0.3), more)
 
 
 def _stirling(x: Expr, logarithm: Expr) -> Expr:
@@ -237,12 +235,14 @@ def _stirling(x: Expr, logarithm: Expr) -> Expr:
 
 
 def _lgamma_far_roughly(x: Expr) -> Expr:
-    """In F32, where |x| is large or very small, or x is a pole."""
+    """In F32, where |x| is large or very small, or x is a pole, or around zeros: from -3 to -3/2, four steps from where it has none."""
     left, turn = x < 0, _turn(x)
     y = at_most(where(left, 1 - x, x), 1e37)
-    stirling = where(absolute(x) < 1e37, _stirling(y, _log_of_size(y, None)), absolute(x))
+    stirling = where(absolute(x) < 1e37, _stirling(y, _log_of_size(y)), absolute(x))
     sine = absolute(turn) * polynomial(turn * turn, fits.SINE[:7])
-    value = where(left, where(absolute(turn) > 0, -_log_of_size(sine, None) - stirling, inf), stirling)
+    value = where(left, where(absolute(turn) > 0, -_log_of_size(sine) - stirling, inf), stirling)
+    stepped = _lgamma_near(x + 3, -_log_of_size(fma(x, x, x) * fma(x, x + 5, 6.0)))
+    value = where((x > -3) & (x < -1.5) & (absolute(turn) > 0), stepped, value)
     return where(absolute(x) < 0.5, -log(absolute(x)), where(absolute(x) < 1e37, value, where(is_nan(x), x, inf)))
 
 
@@ -252,13 +252,12 @@ def _beyond(x: Expr, zero: float) -> Expr:
     return (x - high) - low
 
 
-def _log_of_size(x: Expr, low: Expr | None) -> Expr:
-    """log |x + low| of a normal number in F32, and of what rounding took from it: of 2^k (1 + f)."""
+def _log_of_size(x: Expr) -> Expr:
+    """log |x| of a normal number in F32: of 2^k (1 + f)."""
     digits = format_of(x).digits
     exponent = (to_bits(absolute(x)) - bits_of(2 / 3, x)) & (-1 << digits)
     scale = with_sign(bitcast(bits_of(1.0, x) - exponent, x.element), sign_bit(x))
     f = fma(x, scale, -1.0)
-    f = f if low is None else fma(low, scale, f)
     return fma(convert(exponent, x.element), LN2[0] * 2.0**-digits, fma(f * f, polynomial(f, fits.LOG_SHORT), f))
 
 

@@ -31,7 +31,7 @@ def kernel(
     text, elements = program.text(), (*program.inputs, *program.outputs)
     outputs = range(len(program.inputs), len(elements))
     numbers = [struct.unpack("q", struct.pack("d", value))[0] for value in parameters]
-    work = math.prod(shape) * sum(element.size for element in elements)
+    work = math.prod(shape) * sum(elements[place].size for place in (*program.read_inputs(), *outputs))
 
     def launch_of(row: Dim, outer: Sequence[Dim], streams: bool) -> parallel.Launch:
         from baracuda_kernels.formula.llvm_body import body

@@ -288,14 +288,16 @@ def _quantile(q: Expr, tail: Expr) -> Expr:
 
 
 def _erfinv_near(x: Expr, rest: Expr) -> Expr:
-    """In F32, where the rest, 1 - x², is not less than _LEAST."""
-    of_two, scale = _log_reduced(rest)
-    f = fma(rest, scale, -1)
-    return x * polynomial(fma(-f, polynomial(f, (1.0, *LOG1P)), -of_two - _MIDDLE), _ERFINV)
+    """In F32, where the rest, 1 - x², is not less than _LEAST. Of the logarithm a few digits less are enough."""
+    return x * polynomial(_less_middle(rest), _ERFINV)
 
 
 def _erfinv_near_roughly(x: Expr, rest: Expr) -> Expr:
-    return x * polynomial(fma(log2_roughly(rest), -LN2[0], -_MIDDLE), _ERFINV_ROUGH)
+    return x * polynomial(_less_middle(rest), _ERFINV_ROUGH)
+
+
+def _less_middle(rest: Expr) -> Expr:
+    return fma(log2_roughly(rest), -LN2[0], -_MIDDLE)
 
 
 def _ndtri_far(tail: Expr, sign: Expr) -> Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf, nan
 
 from baracuda_kernels.core.element import ElementKind
@@ -157,7 +156,7 @@ def _usual_power(x: Expr, y: Expr) -> Expr:
     n = between(convert(bits, ElementKind.I32), -152, 129)
     p = exp_series(convert(product - whole, x.element) * LN2[0])
     of_zero = where(y < 0, inf, constant(0.0, x.element))
-    return _power_as_in_c(x, y, where(eq(size, 0), of_zero, scaled(p, n < 0, n)), _nearest_integer)
+    return _signed_power(x, y, where(eq(size, 0), of_zero, scaled(p, n)))
 
 
 @function(_pow_gradient)
@@ -177,21 +176,24 @@ def _power(x: Expr, y: Expr) -> Expr:
     log_high = where(size < inf, where(size > 0, log_high, -inf), size)
     product, error = two_product(y, log_high)
     least, most = by_element(x, (-104.0, 89.0), (-746.0, 710.0))
-    k, n, r = exp_reduced(between(product, least, most))
+    _, n, r = exp_reduced(between(product, least, most))
     low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
-    return _power_as_in_c(x, y, where(eq(size, 1), 1.0, scaled(exp_series(r + low), k < 0, n)))
+    power = where(eq(size, 1), 1.0, scaled(exp_series(r + low), n))
+    whole, even = eq(trunc(y), y), eq(trunc(y * 0.5), y * 0.5)
+    return _power_as_in_c(x, y, power, whole, where(whole & ~even, sign_bit(x), 0))
 
 
-def _nearest_integer(x: Expr) -> Expr:
-    return nearest(x, 1.0)[0]
-
-
-def _power_as_in_c(x: Expr, y: Expr, power: Expr, rounded: Callable[[Expr], Expr] = trunc) -> Expr:
-    """From that of the size of x."""
-    whole, even = eq(rounded(y), y), eq(rounded(y * 0.5), y * 0.5)
-    signed = with_sign(power, where(whole & ~even, sign_bit(x), 0))
+def _power_as_in_c(x: Expr, y: Expr, power: Expr, whole: Expr, sign: Expr) -> Expr:
+    """From that of the size of x, whether y is an integer, and the sign that it leaves."""
     forbidden = (x < 0) & (absolute(x) < inf) & ~whole
-    return where(eq(y, 0), 1.0, where(forbidden, nan, signed))
+    return where(eq(y, 0), 1.0, where(forbidden, nan, with_sign(power, sign)))
+
+
+def _signed_power(x: Expr, y: Expr, power: Expr) -> Expr:
+    """The same of an F32 and a y below 2^22: the integer nearest to it tells by its last bit whether it is odd."""
+    integer, bits = nearest(y, 1.0)
+    whole = eq(integer, y)
+    return _power_as_in_c(x, y, power, whole, where(whole, (bits << (format_of(x).width - 1)) & to_bits(x), 0))
 
 
 @pow.roughly
@@ -202,4 +204,4 @@ def _pow_roughly(x: Expr, y: Expr) -> Expr:
     log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
     root = exp2_roughly(y * 0.5 * log2_of_size)
     power = where(eq(size, 1), 1.0, root * root)
-    return _power_as_in_c(x, y, power, _nearest_integer)  # a half that is too large for that is whole and even
+    return _signed_power(x, y, power)  # a half that is too large for that is whole and even

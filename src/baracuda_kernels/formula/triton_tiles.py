@@ -55,9 +55,13 @@ def block_for(program: Program, count: int, vector: int) -> Block:
 
 @functools.cache
 def _words_of_usual(program: Program) -> int:
-    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
+    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own,
+    and numbers of two words lie in pairs."""
     part = usual(program) or program
-    return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
+    order = in_order(part.results)
+    called = any(here.operation in ("div", "sqrt") for here in order)
+    paired = any(here.element.size > 4 for here in order)
+    return live_words(part) + 2 * called + 8 * paired
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:

@@ -9,7 +9,7 @@ from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_nonpositive, ex
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.hyperbolic import cosh, tanh
-from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, reciprocal, sqrt, where
+from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, rarely, reciprocal, rsqrt_roughly, sqrt, where
 from baracuda_kernels.formula.pieces import polynomial, ratio, sign_bit, two_product, with_sign
 from baracuda_kernels.formula.powers import hypot
 from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
@@ -56,6 +56,12 @@ def softplus(x: Expr, beta: Expr, threshold: Expr) -> Expr:
     product, lost = two_product(x, beta)
     found = log1pexp(product)
     return where(product > threshold, x, where((product < 0) & (found > 0), fma(found, lost, found), found) * (1 / beta))
+
+
+@softplus.roughly
+def _softplus_roughly(x: Expr, beta: Expr, threshold: Expr) -> Expr:
+    product = x * beta
+    return where(product > threshold, x, log1pexp(product) * (1 / beta))
 
 
 def _hardsigmoid(x: Expr) -> Expr:
@@ -106,7 +112,26 @@ def _tanhshrink_roughly(x: Expr) -> Expr:
 @function(lambda d, y, x, b: (d * (y / hypot(x, sqrt(b))), None))
 def squareplus(x: Expr, b: Expr) -> Expr:
     root, half = 0.5 * hypot(x, sqrt(b)), 0.5 * x  # whose sum or difference does not overflow
-    return where(x < 0, 0.25 * b / (root - half), half + root)
+    plain = where(x < 0, 0.25 * b / (root - half), half + root)
+    if x.element is ElementKind.F64:
+        return plain
+    square = fma(x, x, b)
+    inverse = rsqrt_roughly(square)
+    root = square * inverse
+    root = fma(fma(-root, root, square), 0.5 * inverse, root)
+    return _unless_extreme(square, plain, where(x < 0, ratio(0.5 * b, root - x), 0.5 * (root + x)))
+
+
+def _unless_extreme(square: Expr, otherwise: Expr, near: Expr) -> Expr:
+    return rarely(~((square > 2.0**-100) & (square < 2.0**100)), otherwise, near)
+
+
+@squareplus.roughly
+def _squareplus_roughly(x: Expr, b: Expr) -> Expr:
+    square = fma(x, x, b)
+    root = square * rsqrt_roughly(square)
+    near = where(x < 0, 0.5 * b * reciprocal(root - x), 0.5 * (root + x))
+    return _unless_extreme(square, squareplus.expansion(x, b), near)
 
 
 @function(lambda d, y, x: d / ((1 + absolute(x)) * (1 + absolute(x))))

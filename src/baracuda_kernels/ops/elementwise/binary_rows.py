@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp2, log, log1p, logaddexp, logaddexp2
+from baracuda_kernels.formula.elementary import exp2, log, log1p
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import zeta
 from baracuda_kernels.formula.incomplete import beta, betaln, igamma, igammac
-from baracuda_kernels.formula.operations import absolute, convert, eq, floor, fma, is_nan, mul_high, ne, shr_logical, where
+from baracuda_kernels.formula.log_sums import logaddexp, logaddexp2, rel_entr
+from baracuda_kernels.formula.operations import (
+    absolute,
+    convert,
+    eq,
+    exp2_roughly,
+    floor,
+    fma,
+    is_nan,
+    mul_high,
+    ne,
+    shr_logical,
+    where,
+)
+from baracuda_kernels.formula.pieces import LN2
 from baracuda_kernels.formula.powers import hypot, pow
 from baracuda_kernels.formula.trigonometry import atan2
 from baracuda_kernels.ops.elementwise.formats import next_after
@@ -85,10 +99,22 @@ def _float_power(x: Expr, y: Expr) -> Expr:
     return pow(convert(x, F64), convert(y, F64))
 
 
-def _ldexp(x: Expr, y: Expr) -> Expr:
+def _ldexp_gradient(d: Expr, r: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    return ldexp(d, y), d * r * LN2[0]
+
+
+@function(_ldexp_gradient)
+def ldexp(x: Expr, y: Expr) -> Expr:
     element, x, y = x.element, convert(x, F64), convert(y, F64)  # where the factors do not overflow before the product
     half = floor(0.5 * y)
     return convert(x * exp2(half) * exp2(where(absolute(y) < INFINITY, y - half, half)), element)
+
+
+@ldexp.roughly
+def _ldexp_roughly(x: Expr, y: Expr) -> Expr:
+    """In steps, as 2^y may overflow where the product does not."""
+    step = exp2_roughly(y * 0.25)
+    return x * step * step * step * step
 
 
 @function(lambda d, r, x, y: (where(eq(x, 0) & (y <= 0), 0, d * log(y)), d * x / y))
@@ -99,17 +125,6 @@ def xlogy(x: Expr, y: Expr) -> Expr:
 @function(lambda d, r, x, y: (where(eq(x, 0) & (y <= -1), 0, d * log1p(y)), d * x / (1 + y)))
 def xlog1py(x: Expr, y: Expr) -> Expr:
     return where(eq(x, 0) & ~is_nan(y), 0, x * log1p(y))
-
-
-def _log_ratio(x: Expr, y: Expr) -> Expr:
-    """log(x / y) of positive numbers; around 1 the logarithm is lost in the rounding of the ratio."""
-    return where((0.5 * x < y) & (0.5 * y < x), log1p((x - y) / y), log(x) - log(y))
-
-
-@function(lambda d, r, x, y: (d * (_log_ratio(x, y) + 1), -(d * x / y)))
-def rel_entr(x: Expr, y: Expr) -> Expr:
-    found = where((x > 0) & (y > 0), x * _log_ratio(x, y), where(eq(x, 0) & (y >= 0), x, INFINITY))
-    return where(is_nan(x) | is_nan(y), x + y, found)
 
 
 def _isclose(x: Expr, y: Expr, rtol: Expr, atol: Expr, equal_nan: Expr) -> Expr:
@@ -195,12 +210,13 @@ FUNCTIONS = (
         wide=True, gradient=wide_gradient(pow), operands=("input", "exponent")),
     Row("atan2", atan2, "The angle of the point (y, x), from -pi to pi."),
     Row("hypot", hypot, "sqrt(x x + y y), which overflows only if the result does."),
-    Row("ldexp", _ldexp, "x times 2 to the power of y, which is a float here and need not be an integer."),
+    Row("ldexp", ldexp, "x times 2 to the power of y, which is a float here and need not be an integer."),
     Row("logaddexp", logaddexp, "log(exp(x) + exp(y)).", domain=((0.5, 8.0),)),
     Row("logaddexp2", logaddexp2, "log2(2^x + 2^y).", domain=((0.5, 8.0),)),
     Row("xlogy", xlogy, "x log(y), 0 where x is.", domain=((-4.0, 4.0), (0.05, 20.0))),
     Row("xlog1py", xlog1py, "x log(1 + y), 0 where x is.", domain=((-4.0, 4.0), (-0.9, 20.0))),
-    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, infinite where one is negative.", domain=POSITIVE, wide=True),
+    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, infinite where one is negative.", domain=POSITIVE,
+        gradient=wide_gradient(rel_entr)),
     Row("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
         parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
     Row("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,

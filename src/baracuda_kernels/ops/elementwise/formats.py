@@ -8,6 +8,7 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
+from baracuda_kernels.formula.pieces import sign_bit, with_sign
 from baracuda_kernels.ops.elementwise.scalars import INFINITY, bits_of, is_negative, smaller
 
 __all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
@@ -69,19 +70,18 @@ def reduce_precision(element: ElementKind) -> Formula:
 
     def formula(x: Expr, exponent_bits: Expr, mantissa_bits: Expr) -> Expr:
         register, bits = FORMATS[x.element], bits_of(absolute(x))
-        one = constant(1, bits.element)
+        one, infinite = constant(1, bits.element), bits_of(constant(INFINITY, x.element))
         exponents, kept = (convert(each, bits.element) for each in (exponent_bits, mantissa_bits))
         dropped = where(kept < register.fraction_bits, register.fraction_bits - where(kept < 0, 0, kept), 0)
-        unit = one << dropped
-        is_odd = shr_logical(bits, dropped) & one
-        rounded = (bits + (unit >> 1) - one + is_odd) & -unit
-        bits = where(eq(dropped, 0), bits, rounded)
+        is_shorter, unit = where(dropped > 0, one, 0), one << dropped
+        odd = shr_logical(bits, dropped) & is_shorter
+        rounded = (bits + ((unit >> 1) - is_shorter) + odd) & -unit
         reach = (one << where(exponents < 1, 0, exponents - 1)) - one
-        exponent, infinite = bits >> register.fraction_bits, constant(INFINITY, x.element)
-        found = bitcast(bits, x.element)
-        bounded = where(exponent > reach + register.bias, infinite, where(exponent <= register.bias - reach, 0, found))
-        found = where(exponents < FORMATS[element].exponent_bits, bounded, found)
-        return where(is_nan(x), x, where(is_negative(x), -found, found))
+        is_narrower = exponents < FORMATS[element].exponent_bits
+        too_large = where(is_narrower, (register.bias + 1 + reach) << register.fraction_bits, infinite)
+        too_small = where(is_narrower, (register.bias + 1 - reach) << register.fraction_bits, 0)
+        found = where(rounded >= too_large, infinite, where(rounded < too_small, 0, rounded))
+        return where(is_nan(x), x, with_sign(bitcast(found, x.element), sign_bit(x)))
 
     return formula
 

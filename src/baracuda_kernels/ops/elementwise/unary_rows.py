@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
-from baracuda_kernels.formula.elementary import exp, exp2, expm1, log, log1p, log1p_nonnegative, log2, log10
+from baracuda_kernels.formula.elementary import exp, exp2, expm1, log, log1p, log1p_nonnegative, log1p_roughly, log2, log10
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
 from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from baracuda_kernels.formula.log_sums import log1mexp
 from baracuda_kernels.formula.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -23,6 +24,7 @@ from baracuda_kernels.formula.operations import (
     is_nan,
     popcount,
     rarely,
+    reciprocal,
     rint,
     sqrt,
     trunc,
@@ -57,11 +59,6 @@ def _test(of_float: Callable[[Expr], Expr], otherwise: bool = False) -> Callable
     return lambda x: of_float(x) if x.element.is_float else constant(otherwise, BOOL)
 
 
-@function(lambda d, y, x: d / expm1(x))
-def log1mexp(x: Expr) -> Expr:
-    return where(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
-
-
 def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
     return where((x < eps) | (x > 1 - eps), 0, where((x < 0) | (x > 1), NAN, d / (x * (1 - x)))), None
 
@@ -69,11 +66,23 @@ def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
 @function(_logit_gradient)
 def logit(x: Expr, eps: Expr) -> Expr:
     """log(x / (1 - x)) is log(1 + t) of the lesser one of x and 1 - x, but for its sign: nothing is lost in the rounding of t."""
-    z = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))  # as it is if eps is NaN
+    z = _within(x, eps)
     left = z < 0.5
     least = where(left, z, 1 - z)
     usual = log1p_nonnegative(ratio(fma(least, -2.0, 1.0), least))
     return rarely(~(least > 2.0**-99), log(z) - log1p(-z), where(left, -usual, usual))
+
+
+@logit.roughly
+def _logit_roughly(x: Expr, eps: Expr) -> Expr:
+    """Both sides of the fraction are scaled, or that below would be too large for a reciprocal where x is no probability."""
+    z, scale = _within(x, eps), 2.0**-8
+    inverse = reciprocal(fma(z, -scale, scale))
+    return log1p_roughly(fma(z, 2 * scale, -scale) * inverse, z * scale * inverse)
+
+
+def _within(x: Expr, eps: Expr) -> Expr:
+    return where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))  # as it is if eps is NaN
 
 
 @function(lambda d, y, x: d * (-1 - log(x)))
