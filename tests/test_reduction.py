@@ -179,6 +179,19 @@ def test_long_logarithms_of_sums_among_infinities(element: bk.ElementKind, by_ro
     assert torch.allclose(result.double(), wanted.to(x.dtype).double(), equal_nan=True, rtol=1e-6 if element.size > 2 else 1e-2)
 
 
+def test_many_short_columns_take_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel for CUDA, which then leaves the workspace alone; of integers, so that sums are exact."""
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    x = torch.randint(-8, 9, (1500, 2053), generator=torch.Generator().manual_seed(7)).to(str(DEVICE), torch.float32)
+    plan = bk.ReducePlan.force("triton.reduce", STREAM, ReduceDescriptor(ReduceKind.SUM, tuple(x.shape), 0b01, bk.ElementKind.F32))
+    given = x.new_empty(plan.workspace_size, dtype=torch.uint8)
+    for result in (x.new_empty(2053), x.new_empty(2053)):
+        plan.run(STREAM, bk.Workspace.borrowed(given.fill_(0xFF)), bk.ReduceArgs(input=x, result=result))
+        assert torch.equal(result, x.sum(0))
+    assert (given == 0xFF).all()
+
+
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if bk.ElementKind.I8 in row.elements])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
 def test_integers_as_pytorch(name: str, dtype: torch.dtype) -> None:

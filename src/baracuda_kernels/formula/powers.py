@@ -6,7 +6,7 @@ from math import inf, nan
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import LEAST, between, exp_reduced, exp_series, exponent_of, log, log_reduced, scaled
-from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
@@ -143,8 +143,9 @@ def _pow_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple[Expr, Expr
     return of_x, where(eq(x, 0) & (exponent >= 0), 0.0, d * (y * log(x)))
 
 
-def _usual_power(x: Expr, y: Expr) -> Expr:
-    """Of an F32 that is a normal number or zero, to a power below 2^22: by a logarithm in F64, whose error the product magnifies."""
+def _usual_power(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """Of F32, by a logarithm in F64, whose error the product magnifies; and where that holds: where x and the result are normal numbers, or
+    both are zero, and the power is below 2^22."""
     size, digits = absolute(x), format_of(x).digits
     k = exponent_of(size, LEAST[0])
     f = bitcast(to_bits(size) - (k << digits), x.element) - 1.0
@@ -153,10 +154,15 @@ def _usual_power(x: Expr, y: Expr) -> Expr:
         rest = fma(rest, wide, each)
     product = convert(y, ElementKind.F64) * fma(rest, wide, convert(k, ElementKind.F64))
     whole, bits = nearest(product, 1.0)
-    n = between(convert(bits, ElementKind.I32), -152, 129)
+    n = convert(bits, ElementKind.I32)
     p = exp_series(convert(product - whole, x.element) * LN2[0])
-    of_zero = where(y < 0, inf, constant(0.0, x.element))
-    return _signed_power(x, y, where(eq(size, 0), of_zero, scaled(p, n)))
+    power = bitcast(to_bits(p) + (n << digits), x.element)  # 2^n p
+    is_zero, is_normal = eq(size, 0) & (y > 0), (size >= 2.0**-126) & (n > -126) & (n < 127)
+    is_usual = (is_zero | is_normal) & (size < inf) & (absolute(y) < 2.0**22)
+    integer, last = nearest(y, 1.0)
+    is_whole = eq(integer, y)
+    signed = with_sign(where(is_zero, 0.0, power), where(is_whole, _sign_left(x, last), 0))
+    return where((x < 0) & ~is_whole, nan, signed), is_usual
 
 
 @function(_pow_gradient)
@@ -164,9 +170,8 @@ def pow(x: Expr, y: Expr) -> Expr:
     """x to the y as C has it."""
     if x.element is ElementKind.F64:
         return _power(x, y)
-    size = absolute(x)
-    is_usual = (eq(size, 0) | (size >= 2.0**-126)) & (size < inf) & (absolute(y) < 2.0**22)
-    return rarely(~is_usual, _power(x, y), _usual_power(x, y))
+    power, is_usual = _usual_power(x, y)
+    return rarely(~is_usual, _power(x, y), power)
 
 
 def _power(x: Expr, y: Expr) -> Expr:
@@ -189,11 +194,9 @@ def _power_as_in_c(x: Expr, y: Expr, power: Expr, whole: Expr, sign: Expr) -> Ex
     return where(eq(y, 0), 1.0, where(forbidden, nan, with_sign(power, sign)))
 
 
-def _signed_power(x: Expr, y: Expr, power: Expr) -> Expr:
-    """The same of an F32 and a y below 2^22: the integer nearest to it tells by its last bit whether it is odd."""
-    integer, bits = nearest(y, 1.0)
-    whole = eq(integer, y)
-    return _power_as_in_c(x, y, power, whole, where(whole, (bits << (format_of(x).width - 1)) & to_bits(x), 0))
+def _sign_left(x: Expr, power: Expr) -> Expr:
+    """The sign of x if the last bit of the power is odd, else none."""
+    return (power << (format_of(x).width - 1)) & to_bits(x)
 
 
 @pow.roughly
@@ -204,4 +207,6 @@ def _pow_roughly(x: Expr, y: Expr) -> Expr:
     log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
     root = exp2_roughly(y * 0.5 * log2_of_size)
     power = where(eq(size, 1), 1.0, root * root)
-    return _signed_power(x, y, power)  # a half that is too large for that is whole and even
+    integer, last = nearest(y, 1.0)  # a half that is too large for that is whole and even
+    is_whole = eq(integer, y)
+    return _power_as_in_c(x, y, power, is_whole, where(is_whole, _sign_left(x, last), 0))

@@ -22,6 +22,7 @@ WARPS = 4
 LONG = 8  # steps through a row from which on it is a long way
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
+FEW_BYTES = 64 << 20  # of operands: so few that a second launch, to combine segments, takes longer than reading parts of lines does
 
 
 class ReduceTile(NamedTuple):
@@ -30,6 +31,10 @@ class ReduceTile(NamedTuple):
     warps: int
     together: int  # tiles that are read at once
     stages: int  # of loading: how far the tiles that are copied ahead are from those that are combined; 1 without copies
+    is_whole: bool = False  # whether a program goes all the way
+
+
+TALL = ReduceTile(kept=16, reduced=256, warps=16, together=2, stages=1, is_whole=True)
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
@@ -45,9 +50,18 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
         return ReduceTile(
             min(size // reduced, power_of_two(results)), reduced, WARPS, together, _stages(reduction, count // (together * reduced))
         )
+    if _takes_one_launch(reduction, results, count):
+        return TALL
     kept = min(BESIDE, power_of_two(results))
     together = SEVERAL if reduction.several is not None else 1 if is_many else _down(reduction, size, vector)
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together, _stages(reduction, 0))
+
+
+def _takes_one_launch(reduction: Reduction, results: int, count: int) -> bool:
+    """Down columns, by what was measured: of so many that narrow tiles keep a device busy, and so few elements that it does not take long."""
+    is_simple = len(reduction.state) == 1 and reduction.operands == 1
+    read = results * count * reduction.elements[0].size
+    return is_simple and count >= 4 * TALL.reduced and results >= 128 * TALL.kept and read <= FEW_BYTES
 
 
 def _stages(reduction: Reduction, steps: int) -> int:
@@ -80,7 +94,7 @@ def _down(reduction: Reduction, size: int, vector: int) -> int:
 def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
     """In how many parts each result is computed, and how many elements of it such a part has: whole tiles."""
     programs, steps = max(1, -(-results // tile.kept)), max(1, -(-count // tile.reduced))
-    wanted = max(1, min(PROGRAMS // programs, steps // max(STEPS, tile.together), MOST))
+    wanted = 1 if tile.is_whole else max(1, min(PROGRAMS // programs, steps // max(STEPS, tile.together), MOST))
     each = -(-steps // wanted)
     return -(-steps // each), each * tile.reduced
 

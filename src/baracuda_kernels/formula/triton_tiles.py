@@ -43,10 +43,10 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
     each = min(2 * vector, elements_per_thread(program))
     warps = WARPS
-    if usual(program) is not None and vector > 2:
+    if usual(program) is not None and (vector > 2 or _is_packed(program)):
         # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
-        words = _words_of_usual(program)
-        each = next((each for each in (4 * vector, 2 * vector) if each * vector * words <= MOST_OF_RARE), 8)
+        words, vectors = _words_of_usual(program), (2,) if _is_wide(program) else (4, 2)
+        each = next((many * vector for many in vectors if many * vector**2 * words <= MOST_OF_RARE), 8)
         warps = 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
@@ -55,13 +55,22 @@ def block_for(program: Program, count: int, vector: int) -> Block:
 
 @functools.cache
 def _words_of_usual(program: Program) -> int:
-    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own,
-    and numbers of two words lie in pairs."""
+    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
     part = usual(program) or program
-    order = in_order(part.results)
-    called = any(here.operation in ("div", "sqrt") for here in order)
-    paired = any(here.element.size > 4 for here in order)
-    return live_words(part) + 2 * called + 8 * paired
+    return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
+
+
+def _is_wide(program: Program) -> bool:
+    """Whether what is usual is computed in F64, which other threads had better have time for."""
+    part = usual(program) or program
+    return any(
+        here.element is ElementKind.F64 for here in in_order(part.results) if here.operation not in ("parameter", "constant")
+    )
+
+
+def _is_packed(program: Program) -> bool:
+    """Whether operands are pairs of numbers, as complex ones are."""
+    return ElementKind.I64 in (*program.inputs, *program.outputs) and not _is_wide(program)
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
@@ -102,8 +111,10 @@ def elements_per_thread(program: Program) -> int:
 
 
 def live_words(program: Program) -> int:
-    """The most words that numbers take which are still needed, at any time, if they are computed in order."""
+    """The most words that numbers take which are still needed, at any time, if they are computed in order. What depends on no operand is
+    the same for all threads, and in none of their registers."""
     order = in_order(program.results)
+    shared: set[Expr] = set()
     last: dict[Expr, int] = {}
     for now, here in enumerate(order):
         last.update((arg, now) for arg in here.args)
@@ -111,7 +122,9 @@ def live_words(program: Program) -> int:
     live = {here for here in order if here.operation == "input"}  # which are read before all else
     most = 1
     for now, here in enumerate(order):
-        if here.operation not in ("constant", "parameter"):
+        if here.operation != "input" and all(arg in shared for arg in here.args):
+            shared.add(here)
+        else:
             live.add(here)
         most = max(most, sum(-(-each.element.size // 4) for each in live))
         live = {each for each in live if last[each] > now}

@@ -97,12 +97,11 @@ def _constant_power_gradient(d: Expr, y: Expr, x: Expr, exponent: Expr) -> tuple
 @function(_constant_power_gradient)
 def constant_power(x: Expr, exponent: Expr) -> Expr:
     """To a power that is the same for all elements: the first few, which are products, then cost no more than these."""
-    square, one = x * x, constant(1, x.element)
-    products = {0: one, 1: x, 2: square, 3: square * x, 4: square * square}
-    found, is_other = one, constant(True, BOOL)
-    for power, product in products.items():
-        found, is_other = where(eq(exponent, power), product, found), is_other & ~eq(exponent, power)
-    return rarely(is_other, pow(x, exponent), found)
+    square, is_one, is_two, is_three, is_four = x * x, *(eq(exponent, power) for power in (1, 2, 3, 4))
+    first = where(is_two | is_three | is_four, square, 1)
+    second = where(is_one | is_three, x, where(is_four, square, 1))
+    is_other = ~(eq(exponent, 0) | is_one | is_two | is_three | is_four)
+    return rarely(is_other, pow(x, exponent), first * second)
 
 
 def _integer_pow(x: Expr, exponent: Expr) -> Expr:
