@@ -11,7 +11,7 @@ from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 
-__all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "tile_for", "vector_for"]
+__all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "tile_for", "vector_for", "words_of_usual"]
 
 WARPS = 4
 REGISTERS = 112  # words of a thread for a formula's numbers: with some for places, half of what a thread can have
@@ -45,8 +45,8 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     warps = WARPS
     if usual(program) is not None and (vector > 2 or _is_packed(program)):
         # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
-        words, vectors = _words_of_usual(program), (2,) if _is_wide(program) else (4, 2)
-        each = next((many * vector for many in vectors if many * vector**2 * words <= MOST_OF_RARE), 8)
+        words = words_of_usual(program)
+        each = next((each for each in (4 * vector, 2 * vector) if each * vector * words <= MOST_OF_RARE), 8)
         warps = 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
@@ -54,23 +54,18 @@ def block_for(program: Program, count: int, vector: int) -> Block:
 
 
 @functools.cache
-def _words_of_usual(program: Program) -> int:
+def words_of_usual(program: Program) -> int:
     """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
     part = usual(program) or program
     return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
 
 
-def _is_wide(program: Program) -> bool:
-    """Whether what is usual is computed in F64, which other threads had better have time for."""
-    part = usual(program) or program
-    return any(
-        here.element is ElementKind.F64 for here in in_order(part.results) if here.operation not in ("parameter", "constant")
-    )
-
-
 def _is_packed(program: Program) -> bool:
-    """Whether operands are pairs of numbers, as complex ones are."""
-    return ElementKind.I64 in (*program.inputs, *program.outputs) and not _is_wide(program)
+    """Whether operands are pairs of f32, as complex ones are, and computed as such."""
+    computed = {
+        here.element for here in in_order((usual(program) or program).results) if here.operation not in ("parameter", "constant")
+    }
+    return ElementKind.I64 in (*program.inputs, *program.outputs) and ElementKind.F64 not in computed
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
