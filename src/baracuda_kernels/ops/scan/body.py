@@ -18,7 +18,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.llvm_loops import I32, I64, number
 from baracuda_kernels.formula.llvm_operations import Emitter
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
-from baracuda_kernels.ops.scan.geometry import SLOTS, STRIDED, WIDEST, Form, Wave, Word
+from baracuda_kernels.ops.scan.geometry import CHAINS, SLOTS, STRIDED, WIDEST, Form, Wave, Word
 from baracuda_kernels.ops.scan.rows import Formulas, formulas_of
 from baracuda_kernels.ops.scan.writer import GROUP, States, Writer
 
@@ -34,7 +34,8 @@ def body(direction: str, kind: str, element: str, indices: str, form: str, lies:
     formulas = formulas_of(descriptor(ScanKind(kind), (1,), 0, ElementKind(element), indices=indices == "True"))
     if form == Form.COLUMNS:
         return _Columns(formulas, int(rank)).written()
-    return (_Rows if form == Form.ROWS else _Segments)(formulas, int(rank), streams == "True", form, lies).written()
+    of_rows = _Chains if formulas.chain else _Rows
+    return (of_rows if form == Form.ROWS else _Segments)(formulas, int(rank), streams == "True", form, lies).written()
 
 
 class _Rows(Writer):
@@ -88,15 +89,11 @@ class _Rows(Writer):
         lanes = ir.Constant(ir.VectorType(I64, GROUP), list(range(GROUP)))
         along = builder.mul(lanes, self.emitter.splat(self.word(Word.DIRECTION)))
         where = builder.add(self.emitter.splat(self.place_of(at)), along)
-        before = self.states_in(self.local)
-        terms = self.terms(inputs, where)
-        states = self.chained(before, terms) if self.formulas.chain else self.combined(before, self.as_tree(terms))
+        states = self.joined(self.states_in(self.local), self.terms(inputs, where))
         self.keep(self.local, self.lane(states, GROUP - 1))
         if not writes:
             return
-        if not self.formulas.chain:  # which is one segment
-            states = self.combined(self.states_in(self.carry), states)
-        for offset, value in enumerate(self.results(states, inputs, where)):
+        for offset, value in enumerate(self.results(self.carried(states), inputs, where)):
             place = self.reads + offset
             if self.is_direct(place, count):
                 self.store(self.elements[place], addresses[place], value, self.lies[place], self.streams)
@@ -119,8 +116,43 @@ class _Rows(Writer):
             distance *= 2
         return states
 
-    def chained(self, before: States, terms: States) -> States:
-        """One after the other."""
+    def joined(self, before: States, terms: States) -> States:
+        """The running states of a group, from what ran before it in its segment."""
+        return self.combined(before, self.as_tree(terms))
+
+    def carried(self, states: States) -> States:
+        """The same, from what ran before the segment."""
+        return self.combined(self.states_in(self.carry), states)
+
+
+class _Chains(_Rows):
+    """One element after the other, along several lines, which do not have to wait for each other. Each line is one segment."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.locals = [self.kept() for _ in range(CHAINS)]
+
+    def whole_line(self, item: ir.Value) -> None:
+        builder, extent = self.builder, self.word(Word.EXTENT)
+        lines = [builder.add(builder.mul(item, number(CHAINS)), number(place)) for place in range(CHAINS)]
+        is_there = [builder.icmp_signed("<", line, self.word(Word.COLUMNS)) for line in lines]
+        bases = [self.bases(line) for line in lines]
+        for local in self.locals:
+            self.keep(local, self.start())
+        full = builder.sub(extent, builder.srem(extent, number(GROUP)))
+
+        def step(at: ir.Value, count: ir.Value | None) -> None:
+            for there, base, local in zip(is_there, bases, self.locals, strict=True):
+                self.local = local
+                with builder.if_then(there):
+                    self.step(base, at, count, writes=True)
+
+        with self.counting(number(0), full, GROUP) as at:
+            step(at, None)
+        with builder.if_then(builder.icmp_signed("<", full, extent)):
+            step(full, builder.sub(extent, full))
+
+    def joined(self, before: States, terms: States) -> States:
         builder, single = self.builder, Emitter(self.builder, 1)
 
         def lane_of(states: States, lane: int) -> States:
@@ -134,6 +166,9 @@ class _Rows(Writer):
                 for vector, each in zip(joined, state, strict=True)
             ]
         return joined
+
+    def carried(self, states: States) -> States:
+        return states
 
 
 class _Segments(_Rows):

@@ -6,6 +6,7 @@ from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescripto
 
 __all__ = [
     "BACKWARDS",
+    "CHAINS",
     "CHECKPOINT",
     "SIDE_BY_SIDE",
     "SLOT",
@@ -31,6 +32,7 @@ SLOTS = 4  # of them that a segment has
 WAVE = 64  # segments that are worked on together, few enough to stay in a cache
 CHECKPOINT = 256  # elements between two products that the gradient of one keeps
 WIDEST = 512  # columns of a strip
+CHAINS = 2  # lines that are walked along together where every element has to wait for the one before
 
 
 class Form:

@@ -18,6 +18,7 @@ from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.geometry import (
     BACKWARDS,
+    CHAINS,
     CHECKPOINT,
     SIDE_BY_SIDE,
     STRIDED,
@@ -175,7 +176,8 @@ def _call(
 def _rows(problem: ScanDescriptor, walk: Walk, form: str, work: int, streams: bool) -> Call:
     lies = "".join({1: SIDE_BY_SIDE, -1: BACKWARDS}.get(step, STRIDED) for step in walk.axis.steps)
     function = _function(problem, walk, form, lies, len(walk.outer), streams)
-    return _call(problem, walk, function, walk.outer, problem.lines, work, 0, 0, 0)
+    together = CHAINS if problem.kind in PRODUCTS else 1
+    return _call(problem, walk, function, walk.outer, -(-problem.lines // together), work, problem.lines, 0, 0)
 
 
 def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Call:
