@@ -299,6 +299,34 @@ def test_pytorch_as_a_peer_computes_the_same(plan: type[bk.Plan[Any, Any]], kind
     assert numpy.allclose(output.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
+SMALL = {"shape": (6, 40), "element": bk.ElementKind.F32}
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"),
+    [
+        ("cast", None), ("where", None), ("unary_pair", "frexp"), ("gated_activation", "geglu"), ("gated_activation", "glu"), ("gated_activation_backward", "swiglu"),
+        ("unary_backward", "tanh"), ("binary_backward", "atan2"), ("ternary_backward", "lerp"), ("reduce_pair", "max_with_indices"),
+        ("reduce_pair", "var_mean"), ("reduce_joint", "cosine_similarity"), ("reduce_backward", "logsumexp"), ("scan_backward", "cumprod"),
+    ],
+)  # fmt: skip
+def test_pytorch_as_a_peer_of_ops_from_tables_computes_the_same(op: str, kind: str | None) -> None:
+    plan = registry.plans()[op]
+    first = next(iter(plan.cases.showcase()))
+    given = {} if kind is None else {"kind": type(first.kind)(kind)}
+    fields = {"axes_mask": 2, "axis": 1, "result_element": bk.ElementKind.BF16}
+    given |= {name: value for name, value in fields.items() if name in first.__dataclass_fields__}
+    problem = Problem(plan, plan.cases.from_options(SMALL | given))
+    expected = list(problem.expected().values())
+    call = dict(peers_of(plan, problem.descriptor, problem.operands))[ALLOCATING]
+    found = call()
+    found = list(found) if isinstance(found, tuple) else [found]
+    for each, wanted in zip(found, expected, strict=True):
+        assert numpy.allclose(
+            each.double().numpy(), numpy.asarray(wanted, dtype=float), rtol=1e-2 if op == "cast" else 1e-4, atol=1e-5
+        )
+
+
 def test_peers_that_cannot_be_set_up_leave_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     real = importlib.util.find_spec

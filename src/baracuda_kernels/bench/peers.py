@@ -77,6 +77,19 @@ def compiled_when_called(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def differentiated(function: Callable[..., Any], upstream: Any, *inputs: Any) -> Call:
+    """PyTorch's gradients of `function(*inputs)`, through a graph that is recorded before any timing."""
+
+    def set_up() -> Call:
+        import torch
+
+        leaves = [each.detach().requires_grad_() for each in inputs]
+        result = function(*leaves)
+        return lambda: torch.autograd.grad(result, leaves, upstream, retain_graph=True)
+
+    return _set_up_when_called(set_up)
+
+
 def liger(tensor: Any, make: Callable[[], Call], name: str = LIGER) -> Iterator[tuple[str, Call]]:
     """A kernel of Liger, for operands on CUDA; `make` imports it."""
     yield from installed("liger_kernel", tensor, make, name)

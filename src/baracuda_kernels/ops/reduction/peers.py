@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled
-from baracuda_kernels.ops.reduction.descriptor import ReduceDescriptor, ReduceToDescriptor
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled, differentiated
+from baracuda_kernels.ops.reduction.descriptor import (
+    ReduceBackwardDescriptor,
+    ReduceDescriptor,
+    ReduceJointDescriptor,
+    ReducePairDescriptor,
+    ReduceToDescriptor,
+)
 
-__all__ = ["reduce", "reduce_to"]
+__all__ = ["reduce", "reduce_backward", "reduce_joint", "reduce_pair", "reduce_to"]
 
 AS_SUMS = ("sum", "mean", "amax", "amin", "logsumexp", "nansum", "nanmean")  # what takes any axes and memory for the result
 NORMS = {"l1_norm": 1.0, "l2_norm": 2.0, "linf_norm": float("inf")}
@@ -38,6 +44,37 @@ def reduce(descriptor: ReduceDescriptor, operands: dict[str, Any]) -> Iterator[t
         yield ALLOCATING, lambda: function(input)
         yield GIVEN, lambda: function(input, out=result)
         yield COMPILED, compiled(function, result, input)
+
+
+def reduce_backward(descriptor: ReduceBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    function = _function(descriptor)
+    if function is not None and descriptor.kind.value not in ("argmax", "argmin", "any", "all"):
+        yield ALLOCATING, differentiated(function, operands["d_result"], operands["input"])
+
+
+def reduce_pair(descriptor: ReducePairDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    name, axes, keepdim, x = descriptor.kind.value, list(descriptor.axes), descriptor.keepdim, operands["input"]
+    given = (operands["result"], operands["second"])
+    if name in ("var_mean", "std_mean"):
+        (correction,) = descriptor.numbers
+        yield ALLOCATING, lambda: getattr(torch, name)(x, axes, correction=correction, keepdim=keepdim)
+    elif len(axes) == 1 and name == "aminmax":
+        yield ALLOCATING, lambda: torch.aminmax(x, dim=axes[0], keepdim=keepdim)
+        yield GIVEN, lambda: torch.aminmax(x, dim=axes[0], keepdim=keepdim, out=given)
+    elif len(axes) == 1:
+        function = torch.max if name == "max_with_indices" else torch.min
+        yield ALLOCATING, lambda: function(x, axes[0], keepdim)
+        yield GIVEN, lambda: function(x, axes[0], keepdim, out=given)
+
+
+def reduce_joint(descriptor: ReduceJointDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    x, y, axes = operands["input"], operands["other"], list(descriptor.axes)
+    if descriptor.kind.value == "cosine_similarity" and len(axes) == 1:
+        yield ALLOCATING, lambda: torch.nn.functional.cosine_similarity(x, y, axes[0])
 
 
 def reduce_to(descriptor: ReduceToDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:

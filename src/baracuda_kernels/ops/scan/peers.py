@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled
-from baracuda_kernels.ops.scan.descriptor import ABOUT_NAN, ScanDescriptor
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled, differentiated
+from baracuda_kernels.ops.scan.descriptor import ABOUT_NAN, ScanBackwardDescriptor, ScanDescriptor
 
 
 def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
@@ -21,3 +21,18 @@ def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple
     yield GIVEN, lambda: function(x, axis, out=out)
     if len(given) == 1:
         yield COMPILED, compiled(lambda x: function(x, axis), out, x)
+
+
+def scan_backward(descriptor: ScanBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    import torch
+
+    if descriptor.kind in ABOUT_NAN or descriptor.reverse:
+        return
+    axis, function = descriptor.axis, getattr(torch, descriptor.kind.value)
+
+    def first(x: Any) -> Any:
+        """Without the indices, if there are any."""
+        result = function(x, axis)
+        return result if isinstance(result, torch.Tensor) else result[0]
+
+    yield ALLOCATING, differentiated(first, operands["d_result"], operands["input"])
