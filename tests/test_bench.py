@@ -299,7 +299,7 @@ def test_pytorch_as_a_peer_computes_the_same(plan: type[bk.Plan[Any, Any]], kind
     assert numpy.allclose(output.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
-SMALL = {"shape": (6, 40), "element": bk.ElementKind.F32}
+FEW = {"shape": (6, 40), "element": bk.ElementKind.F32}
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_pytorch_as_a_peer_of_ops_from_tables_computes_the_same(op: str, kind: s
     given = {} if kind is None else {"kind": type(first.kind)(kind)}
     fields = {"axes_mask": 2, "axis": 1, "result_element": bk.ElementKind.BF16}
     given |= {name: value for name, value in fields.items() if name in first.__dataclass_fields__}
-    problem = Problem(plan, plan.cases.from_options(SMALL | given))
+    problem = Problem(plan, plan.cases.from_options(FEW | given))
     expected = list(problem.expected().values())
     call = dict(peers_of(plan, problem.descriptor, problem.operands))[ALLOCATING]
     found = call()
