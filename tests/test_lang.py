@@ -159,7 +159,6 @@ def test_collapse_keeps_every_offset(chance: Any) -> None:
 
 PROGRAM = """
 import sys
-import threading
 import numpy, baracuda_kernels as bk
 d = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
 plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), d)

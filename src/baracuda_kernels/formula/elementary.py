@@ -69,7 +69,7 @@ _LOG1P_FRACTION = (  # (log(1 + e) - e) / e² of F32
 LEAST = (2 / 3, 0.5**0.5)  # of 1 + f
 
 
-def between(x: Expr, least: Expr | Number, most: Expr | Number) -> Expr:
+def between(x: Expr, least: Number, most: Number) -> Expr:
     """Written so that NaN passes."""
     return where(x > most, most, where(x < least, least, x))
 
