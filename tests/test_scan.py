@@ -349,3 +349,14 @@ def test_every_kind_is_a_function() -> None:
         forward = getattr(F, kind.value)
         assert forward.plan is ScanPlan and forward.backward().function is getattr(F, f"{kind.value}_backward")
     assert {"scan", "scan_backward"} <= set(plans())
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5])
+def test_products_along_several_lines_are_those_of_each(lines: int) -> None:
+    """In place too, where lines that are walked along together must not meet."""
+    x = torch.rand(lines, 1003, generator=torch.Generator().manual_seed(3)) + 0.5
+    alone = torch.cat([ours("cumprod", line[None], 1) for line in x])
+    assert torch.equal(ours("cumprod", x, 1), alone)
+    torch.testing.assert_close(alone, torch.cumprod(x.double(), 1).float())
+    F.cumprod(x, 1, out=x)
+    assert torch.equal(x, alone)

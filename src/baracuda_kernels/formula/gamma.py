@@ -11,24 +11,18 @@ from math import e, inf, nan, pi
 from typing import NamedTuple
 
 from baracuda_kernels.formula import gamma_fits as fits
-from baracuda_kernels.formula.elementary import exp, log
+from baracuda_kernels.formula.elementary import exp, exponent_in_place, log, log_short
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, at_most, fraction, in_f64
 from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, fma, is_nan, rarely, reciprocal, rint, sqrt, where
+from baracuda_kernels.formula.operations import absolute, eq, fma, is_nan, rarely, reciprocal, rint, sqrt, where
 from baracuda_kernels.formula.pieces import (
-    LN2,
-    bits_of,
     by_element,
     choose,
-    format_of,
     parts,
     polynomial,
     ratio,
-    sign_bit,
-    to_bits,
     two_product,
-    with_sign,
 )
 from baracuda_kernels.formula.powers import pow
 
@@ -254,11 +248,9 @@ def _beyond(x: Expr, zero: float) -> Expr:
 
 def _log_of_size(x: Expr) -> Expr:
     """log |x| of a normal number in F32: of 2^k (1 + f)."""
-    digits = format_of(x).digits
-    exponent = (to_bits(absolute(x)) - bits_of(2 / 3, x)) & (-1 << digits)
-    scale = with_sign(bitcast(bits_of(1.0, x) - exponent, x.element), sign_bit(x))
-    f = fma(x, scale, -1.0)
-    return fma(convert(exponent, x.element), LN2[0] * 2.0**-digits, fma(f * f, polynomial(f, fits.LOG_SHORT), f))
+    size = absolute(x)
+    k, scale = exponent_in_place(size)
+    return log_short(k, fma(size, scale, -1.0))
 
 
 def _lgamma(x: Expr) -> Expr:

@@ -12,13 +12,12 @@ from operator import mul
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG1P, LOG2_E, exp, exp_reduced, exp_series, log, log1p
+from baracuda_kernels.formula.elementary import LOG1P, LOG2_E, exp, exp_reduced, exp_series, exponent_in_place, log, log1p
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.operations import (
     absolute,
-    bitcast,
     convert,
     eq,
     exp2_roughly,
@@ -31,7 +30,7 @@ from baracuda_kernels.formula.operations import (
     sqrt,
     where,
 )
-from baracuda_kernels.formula.pieces import LN2, bits_of, by_element, choose, polynomial, power_of_two, to_bits, two_product
+from baracuda_kernels.formula.pieces import LN2, by_element, choose, polynomial, power_of_two, two_product
 
 __all__ = ["erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -242,8 +241,8 @@ def _ndtr_of_half(x: Expr) -> Expr:
 
 def _log_reduced(x: Expr) -> tuple[Expr, Expr]:
     """k ln 2 and 2^-k, where 2^-k x is from 2/3 to 4/3, of an F32 from 2^-60 to 1."""
-    steps = (to_bits(x) - bits_of(2 / 3, x)) & -(1 << 23)
-    return convert(steps, x.element) * (LN2[0] * 2.0**-23), bitcast(bits_of(1.0, x) - steps, x.element)
+    k, scale = exponent_in_place(x)
+    return convert(k, x.element) * (LN2[0] * 2.0**-23), scale
 
 
 @function(lambda d, y, x: d * root(2 / pi) / erfcx(x * -root(0.5)))
