@@ -115,12 +115,12 @@ def test_tune_learns_from_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_tune_compiles_is_found_by_the_race(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from baracuda_kernels.cli import tune
+    from baracuda_kernels.check import ahead
 
     asked: list[Any] = []
     monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.001)
     monkeypatch.setattr(
-        tune, "answers", lambda answer, questions, jobs: asked.append((jobs, len(questions))) or map(answer, questions)
+        ahead, "answers", lambda answer, questions, jobs: asked.append((jobs, len(questions))) or map(answer, questions)
     )
     record, out = tmp_path / "run.json", tmp_path / "wisdom.json"
     with bk.record(record):

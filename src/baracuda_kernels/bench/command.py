@@ -16,13 +16,17 @@ from baracuda_kernels.bench.layouts import LAYOUTS
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import present_operands
 from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
+from baracuda_kernels.check.ahead import compile_ahead
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.device import Device, DeviceKind
+from baracuda_kernels.core.machine import cores
 from baracuda_kernels.core.nearest import no_such
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from baracuda_kernels.cli.counts import count  # the command line imports this module
+
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
     parser.add_argument(
@@ -59,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", choices=[kind.value for kind in DeviceKind], default="cpu", help="where to measure (default cpu)"
     )
+    parser.add_argument(
+        "--jobs", type=count, metavar="N", help="processes that compile, before anything is timed (default: one a core)"
+    )
     parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
     parser.add_argument("--out", type=Path, help="the JSON file to write (default: bench/out/DATE.json)")
 
@@ -93,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
+    compile_ahead([(task.plan, task.descriptor) for task in tasks], device, options.jobs or cores(), console)
     rows: list[Row] = []
     host_rows: list[HostRow] = []
     try:

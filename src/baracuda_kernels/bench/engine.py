@@ -132,8 +132,8 @@ def of_every_kind(ops: list[str], device: Device) -> Iterator[Task]:
         for kind in type(given["kind"]) if "kind" in given else ():
             with contextlib.suppress(Error):  # of a kind that does not have the element
                 descriptor = first.plan.cases.from_options(given | {"kind": kind})
-                first.plan.select(Stream.on(device), descriptor)
-                yield first._replace(descriptor=descriptor)
+                if any(not [*kernel.reasons_against(descriptor, device, PlanPreference())] for kernel in first.plan.kernels):
+                    yield first._replace(descriptor=descriptor)
         if "kind" not in given:
             yield first
 

@@ -13,6 +13,7 @@ from baracuda_kernels.bench import report
 from baracuda_kernels.bench.command import measured
 from baracuda_kernels.bench.engine import Row, Settings, showcase
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
+from baracuda_kernels.check.ahead import compile_ahead
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.machine import cores, cpu_name
 
@@ -29,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
     settings = Settings(rounds=5, without=frozenset({COMPILED, JAX}), other_kernels=False)
     tasks = list(showcase(list(registry.plans()), options.problems))
+    compile_ahead([(task.plan, task.descriptor) for task in tasks], settings.device, cores(), out)
     rows = [row for row in measured(tasks, [], settings, out) if isinstance(row, Row)]
     out.print(demo_table(rows))
     for line in report.remarks(rows):

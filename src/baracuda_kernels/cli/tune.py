@@ -8,17 +8,15 @@ baracuda-kernels tune --record run.json --out wisdom.json                   what
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import track
 
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import console, table
-from baracuda_kernels.check.processes import answers
+from baracuda_kernels.check.ahead import Problem, compile_ahead
 from baracuda_kernels.cli.counts import count
 from baracuda_kernels.cli.fields import add_field_options, given_fields
 from baracuda_kernels.cli.names import UnknownOp, plan_named
@@ -26,13 +24,10 @@ from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, InvalidProblem, InvalidWisdom
 from baracuda_kernels.core.machine import cores
-from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.recording import problems_in
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.wisdom import Wisdom, save_wisdom
-
-Problem = tuple[type[Plan[Any, Any]], Any]
 
 MEASURE = PlanPreference(effort=Effort.MEASURE)
 
@@ -66,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if absent := stream.device.reasons_absent():
         complaints.print(str(absent[0]), markup=False)
         return 2
-    _compile(problems, stream, options.jobs or cores(), complaints)
+    compile_ahead(problems, stream.device, options.jobs or cores(), complaints, MEASURE)
     out, found = console(), table()
     for heading in ("op", "problem", "fastest", "µs", "others"):
         found.add_column(heading)
@@ -86,21 +81,6 @@ def run(options: argparse.Namespace) -> int:
     out.print(found)
     out.print(f"written to {options.out}", markup=False)
     return int(refused > 0)
-
-
-def _compile(problems: Sequence[Problem], stream: Stream, jobs: int, complaints: Console) -> None:
-    """All candidates, by several processes, so that nothing is compiled between the races and nothing runs beside them."""
-    if jobs > 1 and len(problems) > 1:
-        questions = [(plan, descriptor, stream.device) for plan, descriptor in problems]
-        compiled = answers(_compile_one, questions, jobs)
-        for _ in track(compiled, "compiling", total=len(problems), console=complaints, transient=True):
-            pass
-
-
-def _compile_one(question: tuple[type[Plan[Any, Any]], Any, Device]) -> None:
-    plan, descriptor, device = question
-    with contextlib.suppress(Error):  # the race says what is wrong
-        plan.compile_candidates(Stream.on(device), descriptor, MEASURE)
 
 
 def _problems(options: argparse.Namespace) -> Iterator[Problem]:

@@ -33,6 +33,8 @@ def _function(descriptor: ReduceDescriptor) -> Callable[..., Any] | None:
     if name in NORMS or name == "vector_norm":
         order = NORMS[name] if name in NORMS else descriptor.numbers[0]
         return lambda x, **out: torch.linalg.vector_norm(x, order, axes, keepdim, **out)
+    if name == "count_nonzero":
+        return None if keepdim else lambda x: torch.count_nonzero(x, axes)
     if name in ("argmax", "argmin", "prod", "any", "all") and len(axes) == 1:
         return lambda x, **out: getattr(torch, name)(x, axes[0], keepdim=keepdim, **out)
     return None
@@ -42,13 +44,14 @@ def reduce(descriptor: ReduceDescriptor, operands: dict[str, Any]) -> Iterator[t
     function, input, result = _function(descriptor), operands["input"], operands["result"]
     if function is not None:
         yield ALLOCATING, lambda: function(input)
-        yield GIVEN, lambda: function(input, out=result)
+        if descriptor.kind.value != "count_nonzero":
+            yield GIVEN, lambda: function(input, out=result)
         yield COMPILED, compiled(function, result, input)
 
 
 def reduce_backward(descriptor: ReduceBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
     function = _function(descriptor)
-    if function is not None and descriptor.kind.value not in ("argmax", "argmin", "any", "all"):
+    if function is not None and descriptor.kind.value not in ("argmax", "argmin", "any", "all", "count_nonzero"):
         yield ALLOCATING, differentiated(function, operands["d_result"], operands["input"])
 
 
@@ -73,8 +76,15 @@ def reduce_joint(descriptor: ReduceJointDescriptor, operands: dict[str, Any]) ->
     import torch
 
     x, y, axes = operands["input"], operands["other"], list(descriptor.axes)
-    if descriptor.kind.value == "cosine_similarity" and len(axes) == 1:
+    name = descriptor.kind.value
+    if name == "cosine_similarity" and len(axes) == 1:
         yield ALLOCATING, lambda: torch.nn.functional.cosine_similarity(x, y, axes[0])
+    elif name == "pairwise_distance" and axes == [x.ndim - 1]:
+        yield ALLOCATING, lambda: torch.nn.functional.pairwise_distance(x, y)
+    elif name == "dist" and len(axes) == x.ndim:
+        yield ALLOCATING, lambda: torch.dist(x, y)
+    elif name == "allclose" and len(axes) == x.ndim:
+        yield ALLOCATING, lambda: torch.isclose(x, y).all()
 
 
 def reduce_to(descriptor: ReduceToDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:

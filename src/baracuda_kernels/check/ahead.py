@@ -1,0 +1,38 @@
+"""Kernels compiled by several processes before anything is timed, so that nothing is compiled between measurements or beside them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from baracuda_kernels.check.processes import answers
+from baracuda_kernels.core.device import Device
+from baracuda_kernels.core.errors import Error
+from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.preference import Effort, PlanPreference
+from baracuda_kernels.core.stream import Stream
+
+Problem = tuple[type[Plan[Any, Any]], Any]
+DEFAULT = PlanPreference()
+
+
+def compile_ahead(
+    problems: Sequence[Problem], device: Device, jobs: int, console: Console, preference: PlanPreference = DEFAULT
+) -> None:
+    """What selecting these problems would compile. It is kept on disk, where this process finds it."""
+    if jobs > 1 and len(problems) > 1:
+        questions = [(plan, descriptor, device, preference) for plan, descriptor in problems]
+        compiled = answers(_compile_one, questions, jobs)
+        for _ in track(compiled, "compiling", total=len(problems), console=console, transient=True):
+            pass
+
+
+def _compile_one(question: tuple[type[Plan[Any, Any]], Any, Device, PlanPreference]) -> None:
+    plan, descriptor, device, preference = question
+    with contextlib.suppress(Error):  # whoever runs it says what is wrong
+        compiling = plan.compile_candidates if preference.effort is Effort.MEASURE else plan.select
+        compiling(Stream.on(device), descriptor, preference)
