@@ -13,7 +13,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import Coefficients, at_most, in_f64
-from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.functions import function, once_derived
 from baracuda_kernels.formula.operations import absolute, eq, fma, rarely, reciprocal, rsqrt_roughly, sqrt, where
 from baracuda_kernels.formula.pieces import by_element, polynomial
 
@@ -124,6 +124,27 @@ _ROUGH = _Fits(
 )  # fmt: skip
 
 
+# Slopes for halves, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
+# |x|^(3/2) times it, of 9 / |x| - 1.
+_SLOPE_ZERO = 1.545127257992542686
+_SLOPES: tuple[tuple[Coefficients, Coefficients], ...] = (
+    (
+        (
+            -0.0762165636, 0.0585582592, -0.0337559655, 0.0158215929, -0.00622858107, 0.00209378824, -0.000583712128, 0.000138180301,
+            -3.71404312e-05, 1.03666143e-05, -1.42666534e-06,
+        ),
+        (-0.208830148, -0.0106578888, -0.00171223341, -0.00058417418, -0.00011702787, 5.62577661e-05),
+    ),
+    (
+        (
+            -0.0250525679, 0.0227926262, -0.0128439665, 0.0055019916, -0.00193303218, 0.000577247527, -0.000146024468, 3.21417829e-05,
+            -7.57338876e-06, 1.81125336e-06, -2.27491043e-07,
+        ),
+        (-0.172844931, 0.028649088, 0.00254859739, 0.000741862052, 0.000155747475, -6.38668207e-05),
+    ),
+)  # fmt: skip
+
+
 def _series(x: Expr, order: int, fits: _Fits) -> Expr:
     """The function near zero."""
     even = polynomial(x * x * 0.25, fits.series[order])
@@ -199,17 +220,39 @@ def i1(x: Expr) -> Expr:
     return _whole(x, 1)
 
 
-def _i0e_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
-    return d * (i1e(x) - _sign(x) * y)
+@function(once_derived)
+def i0e_slope(x: Expr) -> Expr:
+    """Its terms cancel far from zero."""
+    return in_f64(i0e_slope, x) if x.element is ElementKind.F32 else i1e(x) - _sign(x) * i0e(x)
 
 
-@function(_i0e_gradient)
+@function(once_derived)
+def i1e_slope(x: Expr) -> Expr:
+    return in_f64(i1e_slope, x) if x.element is ElementKind.F32 else _slope(x, i1e(x), i0e(x)) - _sign(x) * i1e(x)
+
+
+def _slope_roughly(x: Expr, order: int) -> Expr:
+    size, (near, far) = absolute(x), _SLOPES[order]
+    root = rsqrt_roughly(size)
+    inverse = root * root
+    found = polynomial(size - 2.25, near)
+    if order == 1:
+        found = found * (size - _SLOPE_ZERO)
+    found = where(size <= 4.5, found, polynomial(fma(inverse, 9.0, -1.0), far) * (root * inverse))
+    return found if order == 1 else where(x < 0, -found, where(x > 0, found, x))
+
+
+i0e_slope.roughly(lambda x: _slope_roughly(x, 0))
+i1e_slope.roughly(lambda x: _slope_roughly(x, 1))
+
+
+@function(lambda d, y, x: d * i0e_slope(x))
 def i0e(x: Expr) -> Expr:
     """exp(-|x|) i0(x)."""
     return _scaled(x, 0)
 
 
-@function(lambda d, y, x: d * (_slope(x, y, i0e(x)) - _sign(x) * y))
+@function(lambda d, y, x: d * i1e_slope(x))
 def i1e(x: Expr) -> Expr:
     """exp(-|x|) i1(x)."""
     return _scaled(x, 1)

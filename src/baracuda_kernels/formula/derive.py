@@ -8,9 +8,9 @@ from typing import Any
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant, in_order, make
 from baracuda_kernels.formula.functions import FUNCTIONS, ROUGH
-from baracuda_kernels.formula.operations import convert, where
+from baracuda_kernels.formula.operations import convert, div_roughly, sqrt_roughly, where
 
-__all__ = ["expanded", "gradients"]
+__all__ = ["expanded", "expanded_gradients", "gradients"]
 
 
 def _zero(like: Expr) -> Expr:
@@ -63,3 +63,34 @@ def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
         else:
             done[here] = here if args == here.args else make(here.operation, here.element, args)
     return tuple(done[result] for result in results)
+
+
+def expanded_gradients(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
+    """The same of gradients, which need not be those of a quotient that is rounded correctly: where that is `rough`, divisions and roots are."""
+    found = expanded(results, rough)
+    return _roughened(found) if rough else found
+
+
+_EXACT = ("floor", "ceil", "trunc", "rint", "lt", "le", "eq", "ne", "bitcast")  # what may jump if an operand is a little off
+
+
+def _roughened(results: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """With rough divisions and roots of f32, except where something that may jump depends on them."""
+    order = in_order(results)
+    exact: set[Expr] = set()
+    for here in reversed(order):
+        if here in exact or here.operation in _EXACT or not here.element.is_float:
+            exact.update(here.args)
+    done: dict[Expr, Expr] = {}
+    for here in order:
+        args = tuple(done[arg] for arg in here.args)
+        if here.element is not ElementKind.F32 or here in exact or here.operation not in ("div", "sqrt"):
+            done[here] = here if args == here.args else make(here.operation, here.element, args)
+        else:
+            done[here] = _quotient_roughly(*args) if here.operation == "div" else sqrt_roughly(*args)
+    return tuple(done[result] for result in results)
+
+
+def _quotient_roughly(a: Expr, b: Expr) -> Expr:
+    is_known = b.operation == "constant" and b.value is not None and 2.0**-100 < abs(b.value) < 2.0**100
+    return a * (1 / float(b.value or 1)) if is_known else div_roughly(a, b)

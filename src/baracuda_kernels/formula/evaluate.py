@@ -110,9 +110,9 @@ def _clz(x: np.ndarray) -> np.ndarray:
 
 
 _OPERATIONS: dict[str, Callable[..., np.ndarray]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "reciprocal": lambda x: 1 / x, "exp2_roughly": np.exp2,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "div_roughly": np.divide, "reciprocal": lambda x: 1 / x, "exp2_roughly": np.exp2,
     "log2_roughly": np.log2, "rsqrt_roughly": lambda x: 1 / np.sqrt(x), "neg": np.negative, "absolute": np.absolute,
-    "fma": _fma, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "fma": _fma, "sqrt": np.sqrt, "sqrt_roughly": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
     "bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor, "bit_not": np.invert,
     "shl": np.left_shift, "shr": np.right_shift, "shr_logical": lambda a, b: (_unsigned(a) >> _unsigned(b)).view(a.dtype),

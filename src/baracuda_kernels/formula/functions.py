@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
-__all__ = ["FUNCTIONS", "ROUGH", "Function", "function"]
+__all__ = ["FUNCTIONS", "ROUGH", "Function", "function", "once_derived"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,8 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Fu
         return made
 
     return declare
+
+
+def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
+    """The gradient of what is a gradient itself, and never derived again."""
+    raise TypeError(f"{y.operation}: is a slope already, and a second derivative is not there")

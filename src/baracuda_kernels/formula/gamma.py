@@ -141,6 +141,22 @@ def _trigamma(x: Expr) -> Expr:
     return where(left, fma(cosecant, cosecant, -value), value)
 
 
+@trigamma.roughly
+def _trigamma_roughly(x: Expr) -> Expr:
+    """Four terms of the sum of (y + k)^-2, by two quotients, and the integral of the others with its corrections."""
+    left, turn = x < 0.5, _turn(x)
+    y, _ = _reflected(x, left)
+    bounded = at_most(y, 2.0**50)  # beyond which the terms are nothing
+    sizes = fma(bounded, bounded, bounded), fma(bounded, bounded + 5, 6.0)
+    first, second = ((inverse * inverse) * fma(size, 2.0, 1.0) for size, inverse in ((each, reciprocal(each)) for each in sizes))
+    inverse = reciprocal(y + 4)
+    square = inverse * inverse
+    rest = fma(square, fma(inverse, polynomial(square, (1 / 6, -1 / 30, 1 / 42)), 0.5), inverse)
+    cosecant = reciprocal(turn * polynomial(turn * turn, fits.SINE[:7]))
+    value = first + (second + rest)
+    return where(left, fma(cosecant, cosecant, -value), value)
+
+
 @function(lambda d, y, x: d * trigamma(x))
 def digamma(x: Expr) -> Expr:
     """The derivative of log Γ(x)."""

@@ -27,7 +27,7 @@ from baracuda_kernels.formula.elementary import (
 )
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.fits import in_f64
-from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.functions import function, once_derived
 from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, rarely, reciprocal, where
 from baracuda_kernels.formula.pieces import LN2, choose, polynomial, power_of_two, ratio
 
@@ -108,11 +108,21 @@ def _log1mexp_roughly(x: Expr) -> Expr:
     return log1p_roughly(-e, rest)
 
 
-def _relative_entropy_gradient(d: Expr, r: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    return d * (_log_ratio(x, y) + 1), -(d * x / y)
+@function(once_derived)
+def rel_entr_slope(x: Expr, y: Expr) -> Expr:
+    """Along x: log(x / y) + 1, which may cancel."""
+    return in_f64(rel_entr_slope, x, y) if x.element is ElementKind.F32 else _log_ratio(x, y) + 1
 
 
-@function(_relative_entropy_gradient)
+@rel_entr_slope.roughly
+def _rel_entr_slope_roughly(x: Expr, y: Expr) -> Expr:
+    inverse = reciprocal(y)
+    quotient = x * inverse
+    near = log1p_roughly((x - y) * inverse, quotient) + 1
+    return rarely(~_is_usual(y, quotient), in_f64(rel_entr_slope, x, y), near)
+
+
+@function(lambda d, r, x, y: (d * rel_entr_slope(x, y), -(d * (x / y))))
 def rel_entr(x: Expr, y: Expr) -> Expr:
     """x log(x / y); 0 where x is 0, infinite where one of the two is negative."""
     if x.element is ElementKind.F64:
@@ -132,8 +142,13 @@ def _log_ratio(x: Expr, y: Expr) -> Expr:
 
 def _unless_extreme(x: Expr, y: Expr, quotient: Expr, log_ratio: Expr) -> Expr:
     is_zero = eq(x, 0)
-    usual = (y > 2.0**-60) & (y < 2.0**60) & ((quotient > 2.0**-60) | is_zero) & (quotient < 2.0**60)
+    usual = _is_usual(y, where(is_zero, 1.0, quotient))
     return rarely(~usual, in_f64(rel_entr, x, y), where(is_zero, 0.0, x * log_ratio))
+
+
+def _is_usual(y: Expr, quotient: Expr) -> Expr:
+    """Whether a divisor and the quotient are of a size for which a reciprocal is good."""
+    return (y > 2.0**-60) & (y < 2.0**60) & (quotient > 2.0**-60) & (quotient < 2.0**60)
 
 
 @rel_entr.roughly

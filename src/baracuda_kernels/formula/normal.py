@@ -14,8 +14,8 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import LOG1P, LOG2_E, exp, exp_reduced, exp_series, exponent_in_place, log, log1p
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction
-from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.fits import Coefficients, Fraction, at_most, fraction, in_f64
+from baracuda_kernels.formula.functions import function, once_derived
 from baracuda_kernels.formula.operations import (
     absolute,
     convert,
@@ -201,7 +201,26 @@ def _erfc_of_half(x: Expr) -> Expr:
     return where(x < 0, 2 - tail, tail)
 
 
-@function(lambda d, y, x: d * (2 * x * y - 2 / root(pi)))
+@function(once_derived)
+def erfcx_slope(x: Expr) -> Expr:
+    """2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel to the right: there it is a series of 1 / x²."""
+    if x.element is ElementKind.F32:
+        return in_f64(erfcx_slope, x)
+    return where(x > 50, _erfcx_slope_far(1 / x), 2 * x * erfcx(x) - 2 / root(pi))
+
+
+@erfcx_slope.roughly
+def _erfcx_slope_roughly(x: Expr) -> Expr:
+    """By an erfcx that is not rough."""
+    return where(x > 5, _erfcx_slope_far(reciprocal(x)), fma(2 * x, erfcx.expansion(x), -2 / root(pi)))
+
+
+def _erfcx_slope_far(inverse: Expr) -> Expr:
+    t = 0.5 * inverse * inverse
+    return t * polynomial(t, tuple(2 / root(pi) * each for each in (-1, 3, -15, 105, -945, 10395)))
+
+
+@function(lambda d, y, x: d * erfcx_slope(x))
 def erfcx(x: Expr) -> Expr:
     """exp(x²) erfc(x)."""
     size = absolute(x)
@@ -245,7 +264,22 @@ def _log_reduced(x: Expr) -> tuple[Expr, Expr]:
     return convert(k, x.element) * (LN2[0] * 2.0**-23), scale
 
 
-@function(lambda d, y, x: d * root(2 / pi) / erfcx(x * -root(0.5)))
+@function(once_derived)
+def log_ndtr_slope(x: Expr) -> Expr:
+    """The exponential in it would magnify the rounding of what it is of."""
+    return in_f64(log_ndtr_slope, x) if x.element is ElementKind.F32 else root(2 / pi) / erfcx(x * -root(0.5))
+
+
+@log_ndtr_slope.roughly
+def _log_ndtr_slope_of_half(x: Expr) -> Expr:
+    left = x < 0
+    scaled, bell = _mills_roughly(at_most(absolute(x), 1e15)), _exp_square_roughly(x, -0.5, 1.0)
+    share = where(left, root(0.5 / pi), root(0.5 / pi) * bell)
+    found = share * reciprocal(where(left, scaled, fma(-bell, scaled, 1)))
+    return where(x < -1e15, -x, found)
+
+
+@function(lambda d, y, x: d * log_ndtr_slope(x))
 def log_ndtr(x: Expr) -> Expr:
     """The logarithm of `ndtr`, right where that is 0 or 1."""
     size = absolute(x)

@@ -12,8 +12,8 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Number, constant, make
 
 __all__ = [
-    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
-    "log2_roughly", "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "rsqrt_roughly", "shr_logical", "sqrt", "trunc",
+    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
+    "log2_roughly", "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "rsqrt_roughly", "shr_logical", "sqrt", "sqrt_roughly", "trunc",
     "where",
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ def _truth(*elements: ElementKind) -> ElementKind:
 OPERATIONS: dict[str, tuple[int, Rule]] = {
     "add": (2, _same), "sub": (2, _same), "mul": (2, _same), "neg": (1, _same), "absolute": (1, _same),
     "div": (2, _same), "reciprocal": (1, _same), "exp2_roughly": (1, _same), "log2_roughly": (1, _same), "rsqrt_roughly": (1, _same),
-    "fma": (3, _same), "sqrt": (1, _same),
+    "div_roughly": (2, _same), "sqrt_roughly": (1, _same), "fma": (3, _same), "sqrt": (1, _same),
     "floor": (1, _same), "ceil": (1, _same), "trunc": (1, _same), "rint": (1, _same),
     "lt": (2, _truth), "le": (2, _truth), "eq": (2, _truth), "ne": (2, _truth),
     "bit_and": (2, _same), "bit_or": (2, _same), "bit_xor": (2, _same), "bit_not": (1, _same),
@@ -40,7 +40,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
-F32_ONLY = ("exp2_roughly", "log2_roughly", "rsqrt_roughly")
+F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
 BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of truths
@@ -133,6 +133,16 @@ def log2_roughly(x: Expr) -> Expr:
 def rsqrt_roughly(x: Expr) -> Expr:
     """1 / sqrt(x) of an f32, off by 2^-21 of itself at most, where x is from 2^-126 on: of 0 infinite, of infinity 0, below 0 NaN."""
     return applied("rsqrt_roughly", x)
+
+
+def div_roughly(a: Expr, b: Expr) -> Expr:
+    """a / b of f32, off by three units in the last place at most, whatever they are."""
+    return applied("div_roughly", a, b)
+
+
+def sqrt_roughly(x: Expr) -> Expr:
+    """sqrt(x) of an f32, off by two units in the last place at most, whatever it is."""
+    return applied("sqrt_roughly", x)
 
 
 def sqrt(x: Expr) -> Expr:

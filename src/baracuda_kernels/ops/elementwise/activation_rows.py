@@ -68,6 +68,14 @@ def _hardsigmoid(x: Expr) -> Expr:
     return where(x <= -3, 0, where(x >= 3, 1, (x + 3) / 6))
 
 
+def _hardsigmoid_gradient(d: Expr, x: Expr) -> Expr:
+    return where(absolute(x) < 3, d * (1 / 6), 0)
+
+
+def _hardswish_gradient(d: Expr, x: Expr) -> Expr:
+    return where(x <= -3, 0, where(x >= 3, d, d * fma(x, 1 / 3, 0.5)))
+
+
 def _hardtanh(x: Expr, min_val: Expr, max_val: Expr) -> Expr:
     return where(x <= min_val, min_val, where(x >= max_val, max_val, x))
 
@@ -148,8 +156,8 @@ ROWS = (
     Row("threshold", lambda x, threshold, value: where(x <= threshold, value, x), "x above the threshold, else the value.", NUMBERS,
         parameters=(Parameter("threshold", 0.0), Parameter("value", 0.0))),
     Row("hardtanh", _hardtanh, "x kept within two bounds.", parameters=(Parameter("min_val", -1.0), Parameter("max_val", 1.0))),
-    Row("hardsigmoid", _hardsigmoid, "(x + 3) / 6, kept within 0 and 1."),
-    Row("hardswish", lambda x: x * _hardsigmoid(x), "x hardsigmoid(x)."),
+    Row("hardsigmoid", _hardsigmoid, "(x + 3) / 6, kept within 0 and 1.", gradient=_hardsigmoid_gradient),
+    Row("hardswish", lambda x: x * _hardsigmoid(x), "x hardsigmoid(x).", gradient=_hardswish_gradient),
     Row("hardshrink", lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0, x), "0 up to lambd, else x.", parameters=(LAMBD,)),
     Row("softshrink", _softshrink, "x, by lambd nearer to 0, or 0.", parameters=(LAMBD,)),
     Row("sigmoid", sigmoid, "1 / (1 + exp(-x))."),

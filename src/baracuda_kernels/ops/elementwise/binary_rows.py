@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp2, log, log1p
+from baracuda_kernels.formula.elementary import between, exp_series, log, log1p
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions import function
 from baracuda_kernels.formula.gamma import zeta
@@ -16,7 +16,6 @@ from baracuda_kernels.formula.operations import (
     convert,
     eq,
     exp2_roughly,
-    floor,
     fma,
     is_nan,
     mul_high,
@@ -24,13 +23,14 @@ from baracuda_kernels.formula.operations import (
     shr_logical,
     where,
 )
-from baracuda_kernels.formula.pieces import LN2
+from baracuda_kernels.formula.pieces import LN2, by_element, nearest, power_of_two
 from baracuda_kernels.formula.powers import hypot, pow
 from baracuda_kernels.formula.trigonometry import atan2
 from baracuda_kernels.ops.elementwise.formats import next_after
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import (
     INFINITY,
+    flat,
     floor_quotient,
     floor_remainder,
     greatest_divisor,
@@ -105,9 +105,15 @@ def _ldexp_gradient(d: Expr, r: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 @function(_ldexp_gradient)
 def ldexp(x: Expr, y: Expr) -> Expr:
-    element, x, y = x.element, convert(x, F64), convert(y, F64)  # where the factors do not overflow before the product
-    half = floor(0.5 * y)
-    return convert(x * exp2(half) * exp2(where(absolute(y) < INFINITY, y - half, half)), element)
+    """In steps, as 2^y may overflow where the product does not: a part near 1, and a power of two in four factors."""
+    most = by_element(x, 280.0, 2200.0)
+    bounded = between(y, -most, most)
+    k, n = nearest(bounded, 1.0)
+    quarter = n >> 2
+    step = power_of_two(quarter, x)
+    near = absolute(y) < by_element(x, 1024.0, 2200.0)  # else 2^y is infinite or 0, whatever it is multiplied by
+    part = where(near, exp_series((bounded - k) * LN2[0]), where(y > 0, INFINITY, where(y < 0, 0.0, y)))
+    return x * step * step * part * step * power_of_two(n - 3 * quarter, x)
 
 
 @ldexp.roughly
@@ -133,11 +139,6 @@ def _isclose(x: Expr, y: Expr, rtol: Expr, atol: Expr, equal_nan: Expr) -> Expr:
     return eq(x, y) | near | (is_nan(x) & is_nan(y) & ne(equal_nan, 0))
 
 
-def _flat(d: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """Of steps: 0 between them, and none at them."""
-    return constant(0, d.element), constant(0, d.element)
-
-
 ALPHA = (Parameter("alpha", 1.0),)
 POSITIVE, BITS = ((0.1, 10.0),), (*INTEGERS, *BOOLS)
 APART = ((-20.0, 20.0), (0.5, 4.0))  # of a dividend and a divisor
@@ -150,9 +151,9 @@ ARITHMETIC = (
         "x / y, of floats alone: the quotient of integers is no integer. With rounding_mode, trunc_divide or floor_divide.", domain=APART,
         choice=Choice("rounding_mode", {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"})),
     Row("floor_divide", floor_quotient,
-        "The quotient rounded down. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=_flat),
+        "The quotient rounded down. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=flat),
     Row("trunc_divide", truncated_quotient,
-        "The quotient rounded towards 0. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=_flat),
+        "The quotient rounded towards 0. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART, gradient=flat),
     Row("remainder", floor_remainder,
         "What floor_divide leaves, with the sign of y. Of integers by 0 it is 0, where PyTorch raises.", NUMBERS, domain=APART),
     Row("fmod", truncated_remainder,
@@ -215,8 +216,7 @@ FUNCTIONS = (
     Row("logaddexp2", logaddexp2, "log2(2^x + 2^y).", domain=((0.5, 8.0),)),
     Row("xlogy", xlogy, "x log(y), 0 where x is.", domain=((-4.0, 4.0), (0.05, 20.0))),
     Row("xlog1py", xlog1py, "x log(1 + y), 0 where x is.", domain=((-4.0, 4.0), (-0.9, 20.0))),
-    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, infinite where one is negative.", domain=POSITIVE,
-        gradient=wide_gradient(rel_entr)),
+    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, infinite where one is negative.", domain=POSITIVE),
     Row("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
         parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
     Row("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.derive import expanded, gradients
+from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.ops.elementwise.rounding import converted
@@ -49,7 +49,8 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
         inputs, outputs = (element,) * tensors, (result_element, *row.more_results(element))
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
     numbers_given = own + len(present) - tensors
-    return Program(inputs, outputs, expanded(stored, all(target in HALVES for target in outputs)), numbers_given)
+    into_operations = expanded_gradients if descriptor.IS_BACKWARD else expanded
+    return Program(inputs, outputs, into_operations(stored, all(target in HALVES for target in outputs)), numbers_given)
 
 
 def _gradients(row: Row, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]) -> list[Expr]:

@@ -32,7 +32,7 @@ from baracuda_kernels.formula.operations import (
 from baracuda_kernels.formula.pieces import by_element, nearest, sign_bit, with_sign
 
 __all__ = [
-    "INFINITY", "LEFT", "NAN", "bits_of", "floor_quotient", "floor_remainder", "greatest_divisor", "is_negative", "larger",
+    "INFINITY", "LEFT", "NAN", "bits_of", "flat", "floor_quotient", "floor_remainder", "greatest_divisor", "is_negative", "larger",
     "least_multiple", "power_of_integers", "smaller", "times_sigmoid", "truncated_quotient", "truncated_remainder", "truth",
     "wide_gradient", "with_sign_of",
 ]  # fmt: skip
@@ -50,6 +50,11 @@ def wide_gradient(formula: Callable[..., Expr]) -> Callable[..., Any]:
         return tuple(convert(each, d.element) for each in gradients(formula(*wide), wide, convert(d, F64)))
 
     return found
+
+
+def flat(d: Expr, *operands: Expr) -> tuple[Expr, ...]:
+    """The gradients of steps: 0 between them, and none at them."""
+    return tuple(constant(0, d.element) for _ in operands)
 
 
 def truth(x: Expr) -> Expr:
@@ -138,11 +143,7 @@ def _whole(near: Expr, ratio: Expr) -> Expr:
     return where(eq(whole, 0), with_sign_of(whole, ratio), whole)
 
 
-def _remainder_gradient(d: Expr, left: Expr, a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    return d, -(d * rint((a - left) / b))
-
-
-@function(_remainder_gradient)
+@function(lambda d, left, a, b: (d, -(d * truncated_quotient(a, b))))
 def float_fmod(a: Expr, b: Expr) -> Expr:
     """The short division is one of sizes: what is left then has no sign of its own."""
     size = absolute(b)
@@ -151,7 +152,7 @@ def float_fmod(a: Expr, b: Expr) -> Expr:
     return rarely(~is_short, convert(_long_division(a, b), a.element), with_sign(left, sign_bit(a)))
 
 
-@function(_remainder_gradient)
+@function(lambda d, left, a, b: (d, -(d * floor_quotient(a, b))))
 def float_remainder(a: Expr, b: Expr) -> Expr:
     """The short division is one by the size of `b`, of `a` with the sign that it has beside that of `b`."""
     size = absolute(b)

@@ -19,7 +19,7 @@ from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
-from baracuda_kernels.formula.derive import expanded, gradients
+from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, in_order, input_of, register
 from baracuda_kernels.formula.operations import OPERATIONS, convert
 
@@ -165,7 +165,7 @@ def backward_program_for(formula: Any, operands: int, element: ElementKind, wide
     upstream, *inputs = (convert(input_of(place, element), computing) for place in range(operands + 1))
     found = gradients(formula(*inputs), inputs, upstream)
     stored = [convert(gradient, register(element)) for gradient in found]
-    return Program((element,) * (operands + 1), (element,) * operands, expanded(stored, element in HALVES))
+    return Program((element,) * (operands + 1), (element,) * operands, expanded_gradients(stored, element in HALVES))
 
 
 # --- what it is tried and timed on ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.derive import expanded
+from baracuda_kernels.formula.derive import expanded, expanded_gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.formula.reduction import FEW, SEVERAL, Reduction
@@ -134,4 +134,4 @@ def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
     elements = (element,) * (row.operands + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
     given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
     slopes = tuple(convert(each, register(element)) for each in _tuple(row.gradient(*given, count, *parameters)))
-    return Program(elements, (element,) * row.operands, expanded(slopes, element in HALVES), 1 + len(parameters))
+    return Program(elements, (element,) * row.operands, expanded_gradients(slopes, element in HALVES), 1 + len(parameters))
