@@ -387,3 +387,13 @@ def test_a_run_with_a_wrong_kernel_fails(
 def test_an_unknown_op_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sofmax"]) == 2
     assert "Did you mean softmax?" in capsys.readouterr().err
+
+
+def test_a_gradient_that_is_not_written_is_no_peer() -> None:
+    from baracuda_kernels.bench.peers import PeerUnavailable, differentiated
+
+    up, a, b = torch.ones(3), torch.ones(3), torch.ones(3)
+    assert len(differentiated(torch.mul, up, a, b)()) == 2  # type: ignore[arg-type]
+    for function in (torch.add, torch.sub):
+        with pytest.raises(PeerUnavailable, match="the given one itself"):
+            differentiated(function, up, a, b)()

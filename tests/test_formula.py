@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from baracuda_kernels.core.element import ElementKind as E
-from baracuda_kernels.formula.derive import expanded, gradients
+from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of, register
 from baracuda_kernels.formula.llvm_launch import kernel
@@ -21,6 +21,7 @@ from baracuda_kernels.formula.operations import (
     bitcast,
     convert,
     exp2_roughly,
+    floor,
     fma,
     is_nan,
     log2_roughly,
@@ -320,6 +321,21 @@ def test_derivatives(formula: Any) -> None:
 def test_what_does_not_matter_has_no_gradient() -> None:
     x, y, d = (input_of(place, E.F32) for place in range(3))
     assert gradients(x * 2.0, [x, y], d)[1] is constant(0.0, E.F32)
+
+
+def test_gradients_of_halves_divide_roughly_where_nothing_jumps() -> None:
+    x, y = input_of(0, E.F32), input_of(1, E.F32)
+
+    def operations_of(result: Expr, rough: bool = True) -> set[str]:
+        return {each.operation for each in in_order(expanded_gradients((result,), rough)) if each.args}
+
+    assert operations_of(sqrt(x / y)) == {"div_roughly", "sqrt_roughly"}
+    assert operations_of(sqrt(x / y), rough=False) == {"div", "sqrt"}
+    assert operations_of(x / 6.0) == {"mul"} and operations_of(x / 1e38) == {"div_roughly"}
+    assert operations_of(floor(x / y)) == {"div", "floor"}
+    assert operations_of(where(x / y < 1.0, x, y)) == {"div", "lt", "where"}
+    assert operations_of(convert(x / y, E.I32)) == {"div", "convert"}
+    assert operations_of(convert(convert(x, E.F64) / 3.0, E.F32)) == {"div", "convert"}
 
 
 def test_every_backend_has_every_operation() -> None:

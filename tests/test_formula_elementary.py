@@ -362,7 +362,7 @@ def test_what_halves_are_computed_with(name: str, element: E, rng: np.random.Gen
     with np.errstate(invalid="ignore"):
         error, least = np.abs(result - exact), 2.0**-24 if element is E.F16 else 2.0**-133
         allowed = np.maximum(np.abs(exact) * 2.0**-14.5, least / 16)
-        if name.startswith("logaddexp"):  # the sum of the larger operand and a number up to 1, which may cancel
+        if name.startswith("logaddexp") or name == "rel_entr_slope":  # sums of another number and one up to 1, which may cancel
             allowed = np.maximum(allowed, 2.0**-21)
         if name == "lgamma":  # near its zeros
             allowed = np.maximum(np.abs(exact) * 2.0**-14, least / 3)

@@ -243,6 +243,42 @@ def test_derivatives(name: str, reference: Callable[..., Any], within: tuple[Ran
         numpy.testing.assert_allclose(slope, wanted, rtol=1e-7, atol=1e-9 * numpy.abs(wanted).max())
 
 
+def mp_bessel_slope(order: int) -> Callable[[Any], Any]:
+    """Of exp(-|x|) times the function."""
+
+    def slope(x: Any) -> Any:
+        size = abs(x)
+        even, odd = (mpmath.besseli(each, size) * mpmath.exp(-size) for each in (0, 1))
+        return mpmath.sign(x) * (odd - even) if order == 0 else even - odd * (1 + 1 / size)
+
+    return slope
+
+
+CANCELLING: list[tuple[str, Callable[..., Any], Range]] = [
+    ("i0e", mp_bessel_slope(0), Log((1e-3, 1e7))),
+    ("i1e", mp_bessel_slope(1), Log((1e-3, 1e7))),
+    ("erfcx", lambda x: 2 * x * mpmath.exp(x * x) * mpmath.erfc(x) - 2 / mpmath.sqrt(mpmath.pi), Log((1e-3, 1e4))),
+    ("log_ndtr", lambda x: mpmath.npdf(x) / mp_ndtr(x), (-30, 12)),
+]
+
+
+@pytest.mark.parametrize(("element", "bound"), [(E.F64, 1e-11), (E.F32, 3e-7)], ids=str)
+@pytest.mark.parametrize(("name", "reference", "within"), CANCELLING)
+def test_derivatives_whose_terms_cancel(name: str, reference: Callable[..., Any], within: Range, element: E, bound: float) -> None:
+    x = input_of(0, element)
+    (numbers,) = drawn((within,), 60, element)
+    with mpmath.workdps(60):
+        wanted = [float(reference(mpmath.mpf(each))) for each in numbers.tolist()]
+    (found,) = evaluate(expanded(gradients(FUNCTIONS[name](x), [x], constant(1.0, element))), [numbers])
+    numpy.testing.assert_allclose(found, wanted, rtol=bound)
+
+
+def test_a_slope_is_not_derived_again() -> None:
+    x = input_of(0, E.F64)
+    with pytest.raises(TypeError, match="i0e_slope: is a slope already"):
+        gradients(bessel.i0e_slope(x), [x], constant(1.0, E.F64))
+
+
 def test_derivatives_at_their_ends() -> None:
     x = input_of(0, E.F64)
 

@@ -26,13 +26,16 @@ from baracuda_kernels.formula.operations import (
     F32_ONLY,
     FLOATS_ONLY,
     INTEGERS_ONLY,
+    absolute,
     bitcast,
     convert,
+    div_roughly,
     exp2_roughly,
     fma,
     log2_roughly,
     reciprocal,
     rsqrt_roughly,
+    sqrt_roughly,
     where,
 )
 from baracuda_kernels.formula.rare import usual
@@ -236,6 +239,21 @@ def test_rsqrt_is_near(rng: numpy.random.Generator) -> None:
     run(Program((E.F32,), (E.F32,), (rsqrt_roughly(input_of(0, E.F32)),)), [x, got])
     numpy.testing.assert_allclose(got[:-5], 1 / numpy.sqrt(x[:-5].astype("float64")), rtol=2.0**-21)
     assert same(got[-5:], numpy.array([numpy.inf, -numpy.inf, 0, numpy.nan, numpy.nan], "float32"))
+
+
+def test_rough_divisions_and_roots_are_near_whatever_they_are_of(rng: numpy.random.Generator) -> None:
+    """Subnormal numbers and the largest ones, as operands and as results."""
+    ends = numpy.array([0, -0.0, 1, numpy.inf, -numpy.inf, numpy.nan, 2.0**-149, 3.4e38], "float32")
+    a, b = (numpy.exp2(rng.uniform(-149, 128, 9999)) * rng.choice([-1.0, 1.0], 9999) for _ in range(2))
+    a, b = (numpy.append(drawn.astype("float32"), at_end) for drawn, at_end in zip((a, b), numpy.meshgrid(ends, ends), strict=True))
+    x, y = input_of(0, E.F32), input_of(1, E.F32)
+    quotient, root = numpy.zeros_like(a), numpy.zeros_like(a)
+    run(Program((E.F32, E.F32), (E.F32, E.F32), (div_roughly(x, y), sqrt_roughly(absolute(x)))), [a, b, quotient, root])
+    with numpy.errstate(all="ignore"):
+        for got, wanted, units in ((quotient, a / b, 3), (root, numpy.sqrt(numpy.abs(a)), 2)):
+            usual = numpy.isfinite(wanted) & (numpy.abs(wanted) < 3e38)
+            assert (numpy.abs(got - wanted) <= units * numpy.spacing(numpy.abs(wanted)))[usual].all()
+            assert same(got[-(ends.size**2) :][~usual[-(ends.size**2) :]], wanted[-(ends.size**2) :][~usual[-(ends.size**2) :]])
 
 
 @pytest.mark.parametrize("target", REGISTERS, ids=str)
@@ -446,6 +464,13 @@ def test_tiles_are_a_matter_of_reckoning() -> None:
     rare = Program((E.F32,), (E.F32,), (operations.rarely(X < 0.0, X / 3.0, X),))
     assert block_for(rare, 1 << 24, 4) == (512, 4, 1) and block_for(rare, 1 << 24, 8) == (1024, 8, 1)
     assert block_for(rare, 1 << 24, 2) == (512, 2, 4)
+    of_three = Program((E.F32, E.F32), (E.F32,), (operations.rarely(X < 0.0, X / 3.0, X + Y),))
+    assert block_for(of_three, 1 << 24, 4) == (256, 4, 1)  # the more operands, the fewer vectors of each
+    several = functools.reduce(operator.mul, [X + Y + place for place in range(20)])
+    usual = Program((E.F32, E.F32), (E.F32,) * 2, (operations.rarely(X < 0.0, X / 3.0, several), Y))
+    many = [X + place for place in range(20)]
+    crowded = Program((E.F32, E.F32), (E.F32,) * 20, tuple(operations.rarely(Y < 0.0, X / 3.0, each) for each in many))
+    assert (block_for(usual, 1 << 24, 8).size, block_for(crowded, 1 << 24, 8).size) == (512, 256)
     assert tile_for(PROGRAM, 4096, 4096, 1, 4, turned=True) == Tile(64, 64, 8)
     assert tile_for(PROGRAM, 256, 256, 1, 4, turned=True) == Tile(32, 32, 4)
     assert tile_for(PROGRAM, 3, 1 << 20, 1, 4, turned=True) == Tile(4, 1024, 8)
@@ -559,7 +584,9 @@ def test_machine_code_of_every_operation(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"div.rn.f64", "sqrt.rn.f64", "fma.rn.f64", "cvt.rni.f64.f64", "cvt.rmi.f64.f64", "mul.rn.f64"} <= kinds[E.F64]
     near = {kind for kind in kinds[E.F32] | kinds[E.F64] if ".ftz" in kind or ".approx" in kind or ".full" in kind}
     assert near == {
+        "div.full.f32",
         "rcp.approx.ftz.f32",
+        "sqrt.approx.f32",
         "ex2.approx.ftz.f32",
         "lg2.approx.f32",
         "rsqrt.approx.ftz.f32",

@@ -85,7 +85,13 @@ def differentiated(function: Callable[..., Any], upstream: Any, *inputs: Any) ->
 
         leaves = [each.detach().requires_grad_() for each in inputs]
         result = function(*leaves)
-        return lambda: torch.autograd.grad(result, leaves, upstream, retain_graph=True)
+
+        def call() -> Any:
+            return torch.autograd.grad(result, leaves, upstream, retain_graph=True)
+
+        if any(found.data_ptr() == upstream.data_ptr() for found in call()):
+            raise PeerUnavailable("its gradient is the given one itself, and not written anywhere")
+        return call
 
     return _set_up_when_called(set_up)
 

@@ -127,6 +127,7 @@ _ROUGH = _Fits(
 # Slopes for halves, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
 # |x|^(3/2) times it, of 9 / |x| - 1.
 _SLOPE_ZERO = 1.545127257992542686
+_DISTANT = 500.0
 _SLOPES: tuple[tuple[Coefficients, Coefficients], ...] = (
     (
         (
@@ -222,13 +223,25 @@ def i1(x: Expr) -> Expr:
 
 @function(once_derived)
 def i0e_slope(x: Expr) -> Expr:
-    """Its terms cancel far from zero."""
-    return in_f64(i0e_slope, x) if x.element is ElementKind.F32 else i1e(x) - _sign(x) * i0e(x)
+    """i1e(x) - i0e(x) for x > 0, whose terms cancel far from zero."""
+    if x.element is ElementKind.F32:
+        return in_f64(i0e_slope, x)
+    return where(absolute(x) > _DISTANT, -_sign(x) * i0e(x) * _missing(1 / absolute(x)), i1e(x) - _sign(x) * i0e(x))
 
 
 @function(once_derived)
 def i1e_slope(x: Expr) -> Expr:
-    return in_f64(i1e_slope, x) if x.element is ElementKind.F32 else _slope(x, i1e(x), i0e(x)) - _sign(x) * i1e(x)
+    """i0e(x) - i1e(x) (1 + 1 / x) for x > 0, likewise."""
+    if x.element is ElementKind.F32:
+        return in_f64(i1e_slope, x)
+    t = 1 / absolute(x)
+    distant = i0e(x) * fma(_missing(t), t + 1, -t)
+    return where(absolute(x) > _DISTANT, distant, _slope(x, i1e(x), i0e(x)) - _sign(x) * i1e(x))
+
+
+def _missing(t: Expr) -> Expr:
+    """1 - i1e(x) / i0e(x) for t = 1 / x, in F64 beyond _DISTANT."""
+    return t * polynomial(t, (1 / 2, 1 / 8, 1 / 8, 25 / 128, 13 / 32, 1073 / 1024))
 
 
 def _slope_roughly(x: Expr, order: int) -> Expr:

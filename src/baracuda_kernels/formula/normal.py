@@ -273,10 +273,10 @@ def log_ndtr_slope(x: Expr) -> Expr:
 @log_ndtr_slope.roughly
 def _log_ndtr_slope_of_half(x: Expr) -> Expr:
     left = x < 0
-    scaled, bell = _mills_roughly(at_most(absolute(x), 1e15)), _exp_square_roughly(x, -0.5, 1.0)
+    scaled, bell = _mills_roughly(at_most(absolute(x), 1024.0)), _exp_square_roughly(x, -0.5, 1.0)
     share = where(left, root(0.5 / pi), root(0.5 / pi) * bell)
     found = share * reciprocal(where(left, scaled, fma(-bell, scaled, 1)))
-    return where(x < -1e15, -x, found)
+    return where(x < -1024, -x, found)
 
 
 @function(lambda d, y, x: d * log_ndtr_slope(x))

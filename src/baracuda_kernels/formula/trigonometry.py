@@ -176,11 +176,18 @@ def _by_half_turns(x: Expr, quarter: int, coefficients: Coefficients) -> Expr:
     return with_sign(r * polynomial(r * r, (1.0, *coefficients)), n << 31)
 
 
+def _signed(reduced: Reduced, x: Expr) -> Reduced:
+    """The angle with the sign of x, so that x itself is not needed any more."""
+    n, r, low = reduced
+    return where(x < 0, -n, n), with_sign(r, sign_bit(x)), with_sign(low, sign_bit(x))
+
+
 def _sine(x: Expr, quarter: int, coefficients: Coefficients = _SIN_OF_HALF_TURNS) -> Expr:
-    far, near = (_turned(reduced(absolute(x)), quarter) for reduced in (_far, _near))
+    size = absolute(x)
+    far, near = _far(size), _turned(_near(size), quarter)
     if not quarter:
-        far, near = (with_sign(each, sign_bit(x)) for each in (far, near))
-    return rarely(_is_far(x), far, by_element(x, _by_half_turns(x, quarter, coefficients), near))
+        far, near = _signed(far, x), with_sign(near, sign_bit(x))  # which may be zero
+    return rarely(_is_far(x), _turned(far, quarter), by_element(x, _by_half_turns(x, quarter, coefficients), near))
 
 
 def _sin_gradient(d: Expr, y: Expr, x: Expr) -> Expr:

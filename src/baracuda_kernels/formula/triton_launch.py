@@ -23,7 +23,7 @@ from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.triton_source import formula, inputs_of, usual_formula
-from baracuda_kernels.formula.triton_tiles import block_for, tile_for, vector_for, words_of_usual
+from baracuda_kernels.formula.triton_tiles import block_for, operands_of, tile_for, vector_for
 from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.launch import launcher
@@ -186,8 +186,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 
 COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
 WITH_RARE = 72  # registers, by what was measured: 28 warps share a multiprocessor
-MORE_WITH_RARE = 96  # the same where these are not enough for what is usual: twenty warps
-MANY_WORDS = 18  # of what is usual, from which on that is so
+MORE_WITH_RARE = 96  # the same of four operands and more: twenty warps
 LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
@@ -254,7 +253,7 @@ class Operands(NamedTuple):
     def registers(self) -> int | None:
         """What a thread may have: of what is rare, numbers may be kept in memory rather than take registers from what is not."""
         if self.has_rare:
-            return WITH_RARE if words_of_usual(self.program) <= MANY_WORDS else MORE_WITH_RARE
+            return WITH_RARE if operands_of(self.program) <= 3 else MORE_WITH_RARE
         return MOST_REGISTERS if len(in_order(self.program.results)) >= LONG else None
 
     def pointers(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:

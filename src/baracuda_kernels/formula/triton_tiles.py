@@ -11,12 +11,14 @@ from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.gpu.call import VECTOR_BYTES
 from baracuda_kernels.gpu.tiles import power_of_two
 
-__all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "tile_for", "vector_for", "words_of_usual"]
+__all__ = ["Block", "Tile", "block_for", "elements_per_thread", "live_words", "operands_of", "tile_for", "vector_for"]
 
 WARPS = 4
 REGISTERS = 112  # words of a thread for a formula's numbers: with some for places, half of what a thread can have
 FEW_PROGRAMS = 256  # with less, multiprocessors stay idle, and each program had better do less
-MOST_OF_RARE = 1800  # words of a thread, times the elements of a vector, if a formula has something rare
+# Words of a thread in blocks, which need none for places: as they were measured, of formulas, and of the usual part of those that have
+# something rare, by their operands.
+OF_BLOCKS, OF_TWO_OPERANDS, OF_THREE, OF_MANY = 200, 256, 320, 170
 SIDE = 64  # of a tile that is turned on chip: both ways, whole lines of memory
 
 
@@ -41,20 +43,32 @@ def vector_for(largest: ElementKind | None) -> int:
 
 def block_for(program: Program, count: int, vector: int) -> Block:
     """Two vectors for each thread, unless the formula has too many numbers under way, or elements are few."""
-    each = min(2 * vector, elements_per_thread(program))
+    each = min(2 * vector, elements_per_thread(program, REGISTERS if _computes_in_f64(program) else OF_BLOCKS))
     warps = WARPS
     if usual(program) is not None and (vector > 2 or _is_packed(program)):
-        # By what was measured: a warp by itself knows without others whether anything rare is asked for, and then has to have much to read.
-        words = words_of_usual(program)
-        each = next((each for each in (4 * vector, 2 * vector) if each * vector * words <= MOST_OF_RARE), 8)
-        warps = 1
+        # A warp by itself knows without others whether anything rare is asked for. As 32 of them share a multiprocessor, it has to have
+        # much to read.
+        each, warps = _vectors_with_rare(program, vector) * vector, 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
         each //= 2
     return Block(32 * warps * each, min(vector, each), warps)
 
 
+def operands_of(program: Program) -> int:
+    """How many are read or written."""
+    return sum(here.operation == "input" for here in in_order(program.results)) + len(program.outputs)
+
+
+def _vectors_with_rare(program: Program, vector: int) -> int:
+    """For a thread: the fewer operands, the more of each."""
+    operands, words = operands_of(program), vector * _words_of_usual(program)
+    if operands <= 2:
+        return 4 if 4 * words <= OF_TWO_OPERANDS else 2
+    return 2 if 2 * words <= (OF_THREE if operands == 3 else OF_MANY) else 1
+
+
 @functools.cache
-def words_of_usual(program: Program) -> int:
+def _words_of_usual(program: Program) -> int:
     """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
     part = usual(program) or program
     return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
@@ -62,10 +76,13 @@ def words_of_usual(program: Program) -> int:
 
 def _is_packed(program: Program) -> bool:
     """Whether operands are pairs of f32, as complex ones are, and computed as such."""
-    computed = {
-        here.element for here in in_order((usual(program) or program).results) if here.operation not in ("parameter", "constant")
-    }
-    return ElementKind.I64 in (*program.inputs, *program.outputs) and ElementKind.F64 not in computed
+    return ElementKind.I64 in (*program.inputs, *program.outputs) and not _computes_in_f64(program)
+
+
+def _computes_in_f64(program: Program) -> bool:
+    """What is usual of it: other threads had better have time for that."""
+    order = in_order((usual(program) or program).results)
+    return any(here.element is ElementKind.F64 and here.operation not in ("parameter", "constant") for here in order)
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
@@ -100,9 +117,9 @@ def _width(cols: int, least: int, most: int) -> int:
 
 
 @functools.cache
-def elements_per_thread(program: Program) -> int:
-    """The largest power of two whose numbers have room in a thread's registers; those of what is rare need not."""
-    return 1 << max(0, min(32, REGISTERS // live_words(usual(program) or program)).bit_length() - 1)
+def elements_per_thread(program: Program, words: int = REGISTERS) -> int:
+    """The largest power of two whose numbers have room in so many words of a thread; those of what is rare need not."""
+    return 1 << max(0, min(32, words // live_words(usual(program) or program)).bit_length() - 1)
 
 
 def live_words(program: Program) -> int:
