@@ -45,6 +45,16 @@ def test_numbers_are_not_rounded_to_halves() -> None:
     torch.testing.assert_close(bk.mul(x, 1.00390625 + 0.0001), x * (1.00390625 + 0.0001), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_signs_of_large_powers_of_negative_numbers(dtype: torch.dtype) -> None:
+    """That are no halves, and odd, even or no integers, where f32 has room for halves no more, or barely."""
+    x = torch.tensor([-1.0], dtype=dtype, device=WHERE)
+    for power, wanted in ((4194305, -1.0), (4194306, 1.0), (4194304.5, float("nan")), (2.0**23 + 1, -1.0), (2.0**24 + 2, 1.0)):
+        assert repr(bk.pow(x, float(power)).item()) == repr(wanted)
+    to_an_odd_power = bk.fuse(lambda x, y: bk.pow(x, y * 4194304.0 + 1.0))
+    assert to_an_odd_power(x, torch.ones_like(x)).item() == -1.0
+
+
 def test_both_bounds_of_a_clamp() -> None:
     x = tensor(31, 33)
     torch.testing.assert_close(bk.clamp(x, 2, 4.5), x.clamp(2, 4.5), rtol=0, atol=0)

@@ -184,8 +184,13 @@ def _power(x: Expr, y: Expr) -> Expr:
     _, n, r = exp_reduced(between(product, least, most))
     low = where((product > least) & (product < most), fma(y, log_low, error), 0.0)
     power = where(eq(size, 1), 1.0, scaled(exp_series(r + low), n))
+    return _power_as_in_c(x, y, power, *_whole_and_sign(x, y))
+
+
+def _whole_and_sign(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """Whether y is an integer, and the sign that x to the y has then."""
     whole, even = eq(trunc(y), y), eq(trunc(y * 0.5), y * 0.5)
-    return _power_as_in_c(x, y, power, whole, where(whole & ~even, sign_bit(x), 0))
+    return whole, where(whole & ~even, sign_bit(x), 0)
 
 
 def _power_as_in_c(x: Expr, y: Expr, power: Expr, whole: Expr, sign: Expr) -> Expr:
@@ -207,6 +212,8 @@ def _pow_roughly(x: Expr, y: Expr) -> Expr:
     log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
     root = exp2_roughly(y * 0.5 * log2_of_size)
     power = where(eq(size, 1), 1.0, root * root)
+    if y.operation != "input":  # no half, but one of many digits
+        return _power_as_in_c(x, y, power, *_whole_and_sign(x, y))
     integer, last = nearest(y, 1.0)  # a half that is too large for that is whole and even
     is_whole = eq(integer, y)
     return _power_as_in_c(x, y, power, is_whole, where(is_whole, _sign_left(x, last), 0))
