@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import csv
 import inspect
 import math
 import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -291,3 +293,16 @@ def test_gradients_are_the_slopes(name: str) -> None:
                 if each_upstream in upstream
             )
             assert float((slopes[result] * direction).sum()) == pytest.approx(measured, rel=1e-5, abs=1e-6, nan_ok=True)
+
+
+CATEGORIES = ("UnaryElementwise", "BinaryElementwise", "TernaryElementwise", "GatedActivation", "Reduction", "Scan")
+
+
+def test_every_primitive_of_a_category_that_is_done_can_be_called() -> None:
+    """By the inventory's own names, here and as operators of PyTorch."""
+    import baracuda_kernels.torch as bt
+
+    with (Path(__file__).parents[1] / "docs" / "op_inventory.csv").open(encoding="utf-8", newline="") as file:
+        names = [each["primitive"] for each in csv.DictReader(file) if each["category"] in CATEGORIES and each["tier"] in "12"]
+    assert len(names) == 223
+    assert [name for name in names if not callable(getattr(bk, name, None)) or not callable(getattr(bt, name, None))] == []

@@ -20,7 +20,7 @@ from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM, interpr
 
 def _cases(op: str, kernel: Any, every: int = 1) -> list[Case]:
     """Some of the corners that the kernel serves, in each of its elements."""
-    every *= 8 if interprets_products(op, kernel.name) else 1
+    every *= 8 if interprets_products(op, kernel.name) else 1 if kernel.device is DEVICE.kind else 3
     return [case for element in kernel.elements for case in served_corners(op, kernel, element)[::every]]
 
 

@@ -31,7 +31,8 @@ QUICK = [(op, kernel) for op, kernel in KERNELS if not interprets_products(op, k
 @pytest.mark.parametrize(("op", "kernel"), QUICK, ids=[kernel.name for _, kernel in QUICK])
 def test_one_plan_in_many_threads(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
     """Eight threads share each plan, each with operands of its own, small and large at once."""
-    for case in served_corners(op, kernel, bk.ElementKind.F32)[::4]:
+    cases = served_corners(op, kernel, bk.ElementKind.F32)
+    for case in cases[::4] if kernel.device is DEVICE.kind else cases[::16]:  # what is interpreted, threads take in turns
         plan = case.plan
         inputs = [random_inputs(PLANS[op], case.descriptor, rng) for _ in range(8)]
         alone = [launched(plan, each).bits for each in inputs]
@@ -85,6 +86,7 @@ def test_a_forked_child_has_helpers_of_its_own() -> None:
 @pytest.mark.parametrize(("op", "kernel"), NATIVE, ids=[kernel.name for _, kernel in NATIVE])
 def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any) -> None:
     """Host memory that Python or NumPy hand out during `run` stays within a few KB, and PyTorch's allocator is not asked."""
+    runs = []
     for case in served_corners(op, kernel, bk.ElementKind.BF16)[::4]:
         plan, descriptor = case.plan, case.descriptor
         tensors = {
@@ -95,17 +97,19 @@ def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any)
         args = PLANS[op].args_type(**tensors)
         lent = bk.Workspace.borrowed(torch.zeros(plan.workspace_size + 1, dtype=torch.uint8))
         plan.run(CPU, lent, args)
-        gc.collect()
-        tracemalloc.start()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        runs.append((plan, lent, args))
+    gc.collect()
+    tracemalloc.start()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        for plan, lent, args in runs:
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             plan.run(CPU, lent, args)
             peak = tracemalloc.get_traced_memory()[1] - before
-        tracemalloc.stop()
-        assert peak < 16_384, (plan, peak)
-        grabbed = sum(max(event.cpu_memory_usage, 0) for event in profile.key_averages())
-        assert grabbed <= 4096, (plan, grabbed)
+            assert peak < 16_384, (plan, peak)
+    tracemalloc.stop()
+    grabbed = sum(max(event.cpu_memory_usage, 0) for event in profile.key_averages())
+    assert grabbed <= 4096, grabbed
 
 
 def test_args_can_be_used_again_and_by_another_plan() -> None:

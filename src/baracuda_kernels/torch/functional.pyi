@@ -310,6 +310,13 @@ def complex(
 def complex_backward(
     d_result: A,
 ) -> tuple[A, A]: ...
+def conj(
+    input: A,
+) -> A: ...
+def conj_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def copysign(
     input: A | float,
     other: A | float,
@@ -1556,6 +1563,13 @@ def rad2deg_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def real(
+    input: A,
+) -> A: ...
+def real_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def reciprocal(
     input: A,
 ) -> A: ...
@@ -1723,6 +1737,13 @@ def selu(
     input: A,
 ) -> A: ...
 def selu_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sgn(
+    input: A,
+) -> A: ...
+def sgn_backward(
     d_result: A,
     input: A,
 ) -> A: ...

@@ -124,8 +124,8 @@ def _logaddexp2(x: Any, y: Any) -> Any:
 
 
 GRADIENTS: dict[str, Gradient] = {
-    **dict.fromkeys(("imag", "angle", "sign", "floor", "ceil", "round", "trunc"), _flat),
-    "neg": _slope(lambda x: -1.0), "positive": _slope(lambda x: 1.0), "abs": _slope(numpy.sign),
+    **dict.fromkeys(("imag", "angle", "sign", "sgn", "floor", "ceil", "round", "trunc"), _flat),
+    "neg": _slope(lambda x: -1.0), **dict.fromkeys(("positive", "conj", "real"), _slope(lambda x: 1.0)), "abs": _slope(numpy.sign),
     "reciprocal": _slope(lambda x: -1 / (x * x)), "square": _slope(lambda x: 2 * x), "sqrt": _slope(lambda x: 0.5 / sqrt(x)),
     "rsqrt": _slope(lambda x: -0.5 * x**-1.5),
     "cbrt": _slope(lambda x: 1 / (3 * numpy.cbrt(x) ** 2)), "integer_pow": _slope(lambda x, n: _pow(x, n)[0]),

@@ -177,7 +177,7 @@ def _lerp(x: Any, end: Any, weight: Any) -> Any:
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "neg": lambda x: -x, "positive": lambda x: x, "imag": numpy.zeros_like, "angle": _angle, "abs": numpy.abs, "sign": _sign,
+    "neg": lambda x: -x, **dict.fromkeys(("positive", "conj", "real"), lambda x: x), "imag": numpy.zeros_like, "angle": _angle, "abs": numpy.abs, "sign": _sign, "sgn": _sign,
     "reciprocal": lambda x: 1 / x, "square": lambda x: x * x, "sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x),
     "cbrt": numpy.cbrt, "integer_pow": _power, "deg2rad": numpy.deg2rad, "rad2deg": numpy.rad2deg,
     "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.round, "trunc": numpy.trunc, "frac": lambda x: x - numpy.trunc(x),

@@ -53,7 +53,6 @@ class Row:
     wide: bool = False
     gradient: Callable[..., Any] | None = None  # instead of the derived one: of the result's gradient, operands and parameters
     differentiable: bool = True
-    aliases: tuple[str, ...] = ()  # other names of the inventory that it serves
     choice: Choice | None = None  # an option of the function that chooses another row instead
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is

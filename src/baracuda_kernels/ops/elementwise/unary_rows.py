@@ -111,12 +111,15 @@ def _integer_pow(x: Expr, exponent: Expr) -> Expr:
 POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
 ARITHMETIC = (
     Row("neg", lambda x: -x, "The number with the other sign.", NUMBERS),
-    Row("positive", lambda x: x, "The number itself.", ALL, aliases=("conj", "real")),
+    Row("positive", lambda x: x, "The number itself.", ALL),
+    Row("conj", lambda x: x, "The complex conjugate: of real numbers, the number itself.", NUMBERS),
+    Row("real", lambda x: x, "The real part: of real numbers, the number itself.", NUMBERS),
     Row("imag", lambda x: constant(0, x.element), "The imaginary part, of real numbers 0, where PyTorch raises.", NUMBERS),
     Row("angle", lambda x: where(x < 0, math.pi, where(is_nan(x), x, 0)),
         "pi where x is negative, else 0, and of -0.0 0 as in PyTorch, where NumPy has pi.", gradient=flat),
     Row("abs", absolute, "The number without its sign; the least integer stays as it is.", NUMBERS),
-    Row("sign", _sign, "1, 0 or -1; of NaN NaN, as NumPy and JAX, where PyTorch has 0.", ALL, aliases=("sgn",), gradient=flat),
+    Row("sign", _sign, "1, 0 or -1; of NaN NaN, as NumPy and JAX, where PyTorch has 0.", ALL, gradient=flat),
+    Row("sgn", _sign, "The direction in the complex plane: of real numbers, the sign.", ALL, gradient=flat),
     Row("reciprocal", lambda x: 1 / x, "1 / x.", domain=((0.1, 10.0),)),
     Row("square", lambda x: x * x, "x x; integers wrap around.", NUMBERS),
     Row("sqrt", sqrt, "The square root, rounded correctly.", domain=POSITIVE),
