@@ -20,6 +20,7 @@ MOST = 1024  # segments of one sum
 MERGED = 1024  # segments that one program combines
 WARPS = 4
 LONG = 8  # steps through a row from which on it is a long way
+MANY = 8192  # rows that keep any device busy with a warp each
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
 FEW_BYTES = 64 << 20  # of operands: so few that a second launch, to combine segments, takes longer than reading parts of lines does
@@ -44,6 +45,9 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
     vector = WARPS * 32 * VECTOR_BYTES // max(element.size for element in reduction.elements)  # of every thread one
     if reduction.several is not None:  # the more tiles are appended at once, the fewer numbers are scaled
         size = vector if by_rows or reduction.elements[0].size > 2 else vector // 2
+    of_warp = vector // WARPS
+    if by_rows and _takes_a_warp(reduction, results, count // of_warp):
+        return ReduceTile(1, of_warp, 1, 4, _stages(reduction, 0))
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
         together = SEVERAL if reduction.several is not None else _along(reduction) if count > reduced and not is_many else 1
@@ -62,6 +66,13 @@ def _takes_one_launch(reduction: Reduction, results: int, count: int) -> bool:
     is_simple = len(reduction.state) == 1 and reduction.operands == 1
     read = results * count * reduction.elements[0].size
     return is_simple and count >= 4 * TALL.reduced and results >= 128 * TALL.kept and read <= FEW_BYTES
+
+
+def _takes_a_warp(reduction: Reduction, results: int, steps: int) -> bool:
+    """Along a long row of halves, each: to make one of several numbers of many threads takes as many instructions as to append the
+    elements, if several warps share a row."""
+    is_costly = len(reduction.state) > 1 and reduction.operands == 1 and reduction.several is None
+    return is_costly and _of_halves(reduction) and results >= MANY and steps >= LONG
 
 
 def _stages(reduction: Reduction, steps: int) -> int:
