@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from typing import NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import SEVERAL, Reduction
 from baracuda_kernels.gpu.call import VECTOR_BYTES
@@ -36,26 +37,26 @@ class ReduceTile(NamedTuple):
 
 
 TALL = ReduceTile(kept=16, reduced=256, warps=16, together=2, stages=1, is_whole=True)
+BY_WARP = ReduceTile(kept=1, reduced=32 * VECTOR_BYTES // 2, warps=1, together=4, stages=3)
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
-    is_double, is_many = max(element.size for element in reduction.elements) == 8, reduction.operands > 2
+    if by_rows and _takes_a_warp(reduction, results, count):
+        return BY_WARP
+    if not by_rows and _takes_one_launch(reduction, results, count):
+        return TALL
+    is_double, is_many = _of_doubles(reduction, by_rows), reduction.operands > 2
     size = TILE // len(reduction.state) // (2 if is_double else 1) // (reduction.operands // 2 * 2 if is_many else 1)
     size = 1 << (size.bit_length() - 1)
     vector = WARPS * 32 * VECTOR_BYTES // max(element.size for element in reduction.elements)  # of every thread one
     if reduction.several is not None:  # the more tiles are appended at once, the fewer numbers are scaled
         size = vector if by_rows or reduction.elements[0].size > 2 else vector // 2
-    of_warp = vector // WARPS
-    if by_rows and _takes_a_warp(reduction, results, count // of_warp):
-        return ReduceTile(1, of_warp, 1, 4, _stages(reduction, 0))
     if by_rows:
         reduced = min(size, power_of_two(max(count, 1)))
         together = SEVERAL if reduction.several is not None else _along(reduction) if count > reduced and not is_many else 1
         return ReduceTile(
             min(size // reduced, power_of_two(results)), reduced, WARPS, together, _stages(reduction, count // (together * reduced))
         )
-    if _takes_one_launch(reduction, results, count):
-        return TALL
     kept = min(BESIDE, power_of_two(results))
     together = SEVERAL if reduction.several is not None else 1 if is_many else _down(reduction, size, vector)
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together, _stages(reduction, 0))
@@ -68,11 +69,11 @@ def _takes_one_launch(reduction: Reduction, results: int, count: int) -> bool:
     return is_simple and count >= 4 * TALL.reduced and results >= 128 * TALL.kept and read <= FEW_BYTES
 
 
-def _takes_a_warp(reduction: Reduction, results: int, steps: int) -> bool:
+def _takes_a_warp(reduction: Reduction, results: int, count: int) -> bool:
     """Along a long row of halves, each: to make one of several numbers of many threads takes as many instructions as to append the
     elements, if several warps share a row."""
     is_costly = len(reduction.state) > 1 and reduction.operands == 1 and reduction.several is None
-    return is_costly and _of_halves(reduction) and results >= MANY and steps >= LONG
+    return is_costly and _of_halves(reduction) and results >= MANY and count >= LONG * BY_WARP.reduced
 
 
 def _stages(reduction: Reduction, steps: int) -> int:
@@ -81,6 +82,12 @@ def _stages(reduction: Reduction, steps: int) -> int:
     if reduction.several is None:
         return 3 if len(reduction.state) > 1 else 1
     return 4 if steps >= LONG and _of_halves(reduction) else 1
+
+
+def _of_doubles(reduction: Reduction, by_rows: bool) -> bool:
+    """Whether elements are, or contributions of one number along rows: what takes twice the registers leaves fewer warps to wait for loads."""
+    largest = max(element.size for element in reduction.elements)
+    return largest == 8 or (by_rows and largest == 4 and reduction.state == (ElementKind.F64,))
 
 
 def _of_halves(reduction: Reduction) -> bool:
