@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from typing import NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import SEVERAL, Reduction
 from baracuda_kernels.gpu.call import VECTOR_BYTES
@@ -20,6 +21,7 @@ MOST = 1024  # segments of one sum
 MERGED = 1024  # segments that one program combines
 WARPS = 4
 LONG = 8  # steps through a row from which on it is a long way
+MANY = 8192  # rows that keep any device busy with a warp each
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
 BESIDE = 64  # results side by side that make whole lines of memory
 FEW_BYTES = 64 << 20  # of operands: so few that a second launch, to combine segments, takes longer than reading parts of lines does
@@ -35,10 +37,15 @@ class ReduceTile(NamedTuple):
 
 
 TALL = ReduceTile(kept=16, reduced=256, warps=16, together=2, stages=1, is_whole=True)
+BY_WARP = ReduceTile(kept=1, reduced=32 * VECTOR_BYTES // 2, warps=1, together=4, stages=3)
 
 
 def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> ReduceTile:
-    is_double, is_many = max(element.size for element in reduction.elements) == 8, reduction.operands > 2
+    if by_rows and _takes_a_warp(reduction, results, count):
+        return BY_WARP
+    if not by_rows and _takes_one_launch(reduction, results, count):
+        return TALL
+    is_double, is_many = _of_doubles(reduction, by_rows), reduction.operands > 2
     size = TILE // len(reduction.state) // (2 if is_double else 1) // (reduction.operands // 2 * 2 if is_many else 1)
     size = 1 << (size.bit_length() - 1)
     vector = WARPS * 32 * VECTOR_BYTES // max(element.size for element in reduction.elements)  # of every thread one
@@ -50,8 +57,6 @@ def tile_for(reduction: Reduction, results: int, count: int, by_rows: bool) -> R
         return ReduceTile(
             min(size // reduced, power_of_two(results)), reduced, WARPS, together, _stages(reduction, count // (together * reduced))
         )
-    if _takes_one_launch(reduction, results, count):
-        return TALL
     kept = min(BESIDE, power_of_two(results))
     together = SEVERAL if reduction.several is not None else 1 if is_many else _down(reduction, size, vector)
     return ReduceTile(kept, min(size // kept, power_of_two(max(count, 1))), WARPS, together, _stages(reduction, 0))
@@ -64,12 +69,25 @@ def _takes_one_launch(reduction: Reduction, results: int, count: int) -> bool:
     return is_simple and count >= 4 * TALL.reduced and results >= 128 * TALL.kept and read <= FEW_BYTES
 
 
+def _takes_a_warp(reduction: Reduction, results: int, count: int) -> bool:
+    """Along a long row of halves, each: to make one of several numbers of many threads takes as many instructions as to append the
+    elements, if several warps share a row."""
+    is_costly = len(reduction.state) > 1 and reduction.operands == 1 and reduction.several is None
+    return is_costly and _of_halves(reduction) and results >= MANY and count >= LONG * BY_WARP.reduced
+
+
 def _stages(reduction: Reduction, steps: int) -> int:
     """By what was measured: combining contributions of several numbers takes long enough that loads had better not wait for it. Several
     elements at once wait less; only of halves a long way along a row is better copied ahead."""
     if reduction.several is None:
         return 3 if len(reduction.state) > 1 else 1
     return 4 if steps >= LONG and _of_halves(reduction) else 1
+
+
+def _of_doubles(reduction: Reduction, by_rows: bool) -> bool:
+    """Whether elements are, or contributions of one number along rows: what takes twice the registers leaves fewer warps to wait for loads."""
+    largest = max(element.size for element in reduction.elements)
+    return largest == 8 or (by_rows and largest == 4 and reduction.state == (ElementKind.F64,))
 
 
 def _of_halves(reduction: Reduction) -> bool:

@@ -37,6 +37,15 @@ TELLING = {"sum": (0, 1), "argmax": (0, 2), "var": (0, 3), "logsumexp": (5, 5), 
 SHOWCASE = (((4096, 4096), 0b10), ((4096, 4096), 0b01), ((4096, 4096), 0b11))
 CUDA_SHOWCASE = (((16384, 8192), 0b10), ((16384, 8192), 0b01), ((16384, 8192), 0b11))
 SHOWN = ("sum", "amax", "argmax", "var", "logsumexp", "max_with_indices", "var_mean")
+BY_WARPS = (
+    "argmax",
+    "nanargmax",
+    "nanvar",
+    "ptp",
+    "aminmax",
+    "var_mean",
+)  # of which many rows of halves are reduced by a warp each
+MANY_ROWS = (8192, 8192)
 ORDERS = (0.0, 3.0, -math.inf, 0.5)
 TRUTHS = (
     "any",
@@ -77,6 +86,12 @@ class ReduceCases(Cases[Any]):
                 yield self.descriptor(kind, shape, mask, element, place % 2 == 1)
         for kind in [kind for kind in kinds if not self._row(kind).needs_elements][:: 4 if is_f32 else 16]:
             yield self.descriptor(kind, (3, 0), 0b10, element)
+
+    def tiles(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
+        yield from self.corners(element)
+        for kind in self.kinds(element):
+            if kind.value in BY_WARPS:
+                yield self.descriptor(kind, MANY_ROWS, 0b10, element)
 
     def draw(self, random: Random, element: ElementKind) -> ReduceDescriptor:
         shape = tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(0, 4)))

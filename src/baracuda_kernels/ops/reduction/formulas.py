@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, sqrt, where
+from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
 
 __all__ = [
     "State",
@@ -19,8 +19,6 @@ __all__ = [
     "as_it_is",
     "best_and_times",
     "best_present",
-    "deviations",
-    "distances_and_squares",
     "divided_by_count",
     "exponentials",
     "extremes",
@@ -30,10 +28,9 @@ __all__ = [
     "itself",
     "larger",
     "lowest",
-    "half_distance",
     "multiplied",
     "next_best",
-    "next_distance",
+    "next_best_present",
     "next_exponential",
     "next_exponentials",
     "number_of_best",
@@ -46,8 +43,6 @@ __all__ = [
     "smaller",
     "square_root",
     "two_zeros",
-    "variance",
-    "variance_of_present",
     "without_nan",
     "zero",
 ]
@@ -121,6 +116,16 @@ def number_of_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., 
     return combine
 
 
+def next_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
+    """The same of an element that comes after all others: any is better than the start."""
+
+    def append(a: Expr, at: Expr, x: Expr, place: Expr, first: Expr) -> State:
+        takes = ~(eq(x, a) | best(a, x)) & eq(x, x)
+        return where(takes, x, a), where(takes, place, at)
+
+    return append
+
+
 def added(a: Expr, b: Expr) -> Expr:
     return a + b
 
@@ -167,43 +172,6 @@ def two_zeros(element: ElementKind) -> tuple[float, ...]:
 
 def without_nan(x: Expr) -> Expr:
     return where(is_nan(x), 0, x)
-
-
-def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
-    """From sums of half the distances from the first element. Since that one is among them, no more than a factor of `count` can cancel."""
-    rest = squares - total * total / count
-    return where(rest < 0, 0, rest) * 4.0 / _free(count, correction)
-
-
-def _free(count: Expr, correction: Expr) -> Expr:
-    """The degrees of freedom, never less than none."""
-    return where(count - correction < 0, 0, count - correction)
-
-
-def deviations(mean: Expr, squares: Expr, present: Expr, other_mean: Expr, other_squares: Expr, others: Expr) -> State:
-    """The mean, the squares of distances from it, and how many there are: of two parts, by the distance between their means."""
-    every = present + others
-    share, distance = where(eq(every, 0), 0, others / every), other_mean - mean
-    return mean + distance * share, squares + other_squares + distance * distance * present * share, every
-
-
-def variance_of_present(mean: Expr, squares: Expr, present: Expr, count: Expr, correction: Expr) -> Expr:
-    return squares / _free(present, correction)
-
-
-def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
-    half = half_distance(x, first)
-    return half, half * half
-
-
-def next_distance(total: Expr, squares: Expr, x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
-    half = half_distance(x, first)
-    return total + half, fma(half, half, squares)
-
-
-def half_distance(x: Expr, first: Expr) -> Expr:
-    """Half of it, which is always finite if both are, taken as precisely as the numbers are given: only its last bit is lost, and not x's."""
-    return convert(fma(as_given(x), 0.5, as_given(first) * -0.5), x.element)
 
 
 def as_given(x: Expr) -> Expr:

@@ -7,26 +7,37 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import convert, eq, is_nan, sqrt, where
+from baracuda_kernels.formula.operations import convert, eq, is_nan, where
 from baracuda_kernels.ops.reduction.formulas import (
     added,
     added_pairs,
+    added_triples,
+    as_given,
     as_it_is,
     best_present,
-    deviations,
     highest,
     is_less,
     is_more,
     itself,
     multiplied,
+    next_best_present,
     number_of_best_present,
     one,
     prod_gradient,
     shared,
     two_zeros,
-    variance_of_present,
     without_nan,
     zero,
+)
+from baracuda_kernels.ops.reduction.moments import (
+    distances_from_one,
+    next_present_distance,
+    next_present_value,
+    present_base,
+    present_value_and_square,
+    rooted,
+    variance_of_present,
+    variance_of_present_values,
 )
 from baracuda_kernels.ops.reduction.row import CORRECTION, I64, ReduceRow, always, wide
 
@@ -40,10 +51,16 @@ def _of_present(slope: Callable[..., Expr]) -> Callable[..., Expr]:
 
 _NANVAR = ReduceRow(
     "nanvar", "The variance of all elements but NaN.",
-    lambda x, place, first, correction: (without_nan(x), constant(0, x.element), convert(eq(x, x), x.element)),
-    deviations, lambda element: (0, 0, 0), variance_of_present, computed=wide, parameters=(CORRECTION,),
+    present_base, distances_from_one, lambda element: (0, 0, 0, 0), variance_of_present, computed=wide, parameters=(CORRECTION,),
+    append=next_present_distance,
     gradient=_of_present(lambda d, x, y, mean, present, count, correction: d * 2.0 * (x - mean) / (present - correction)),
     helpers=("middle_of_present", "present"),
+)  # fmt: skip
+_NANVAR = replace(
+    _NANVAR, of_halves=replace(
+        _NANVAR, term=present_value_and_square, combine=added_triples, start=lambda element: (0, 0, 0), finish=variance_of_present_values,
+        append=next_present_value,
+    ),
 )  # fmt: skip
 
 
@@ -56,6 +73,7 @@ def _place(name: str, says: str, best: Callable[[Expr, Expr], Expr]) -> ReduceRo
         name, says,
         lambda x, place, first: (x, place), number_of_best_present(best), lambda element: (math.nan, highest(I64)),
         lambda value, place, count: where(is_nan(value), constant(-1, place.element), place), result=always(I64), needs_elements=True,
+        append=next_best_present(best),
     )  # fmt: skip
 
 
@@ -73,7 +91,7 @@ ROWS = (
     ),
     ReduceRow(
         "nanprod", "The product of all elements but NaN.",
-        lambda x, place, first: where(is_nan(x), 1, x), multiplied, one, as_it_is, computed=wide,
+        lambda x, place, first: convert(where(is_nan(as_given(x)), 1, as_given(x)), x.element), multiplied, one, as_it_is, computed=wide,
         gradient=_of_present(prod_gradient), helpers=("product_of_present_others", "zeros"),
     ),
     ReduceRow(
@@ -89,8 +107,5 @@ ROWS = (
     _place("nanargmax", "The number of the largest element but NaN, the first of several; -1 if all are NaN.", is_more),
     _place("nanargmin", "The number of the smallest element but NaN, the first of several; -1 if all are NaN.", is_less),
     _NANVAR,
-    replace(
-        _NANVAR, name="nanstd", says="The standard deviation of all elements but NaN.",
-        finish=lambda *given: sqrt(variance_of_present(*given)), gradient=_of_present(_nanstd_gradient),
-    ),
+    rooted(_NANVAR, "nanstd", "The standard deviation of all elements but NaN.", _of_present(_nanstd_gradient)),
 )  # fmt: skip

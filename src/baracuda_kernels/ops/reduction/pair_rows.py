@@ -6,24 +6,32 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.operations import convert, eq, sqrt, where
+from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.ops.elementwise.rows import NUMBERS
 from baracuda_kernels.ops.reduction.formulas import (
     State,
+    added_pairs,
     added_triples,
     as_given,
-    distances_and_squares,
     extremes,
     highest,
     is_less,
     is_more,
     lowest,
     next_best,
-    next_distance,
     number_of_best,
     place_of,
     shared,
+    two_zeros,
+)
+from baracuda_kernels.ops.reduction.moments import (
+    distances_and_squares,
+    next_distance,
+    next_value,
+    rooted,
+    value_and_square,
     variance,
+    variance_of_values,
 )
 from baracuda_kernels.ops.reduction.row import CORRECTION, I64, ReduceRow, Start, always, same, wide
 
@@ -34,9 +42,8 @@ def _variance_and_mean(total: Expr, distance: Expr, squares: Expr, count: Expr, 
     return variance(distance, squares, count, correction), convert(total, count.element) / count
 
 
-def _deviation_and_mean(*given: Expr) -> State:
-    variance, mean = _variance_and_mean(*given)
-    return sqrt(variance), mean
+def _variance_and_mean_of_values(total: Expr, squares: Expr, count: Expr, correction: Expr) -> State:
+    return variance_of_values(total, squares, count, correction), total / count
 
 
 # Gradients are of those of both results, the element, both results, helpers, count and parameters.
@@ -76,6 +83,11 @@ _VAR_MEAN = ReduceRow(
     _value_distance_and_square, added_triples, lambda element: (0, 0, 0),
     _variance_and_mean, computed=wide, append=_next_value_and_distance, second=same, parameters=(CORRECTION,), gradient=_var_mean_gradient, helpers=("middle",), names=("var", "mean"),
 )  # fmt: skip
+_VAR_MEAN = replace(
+    _VAR_MEAN, of_halves=replace(
+        _VAR_MEAN, term=value_and_square, combine=added_pairs, start=two_zeros, finish=_variance_and_mean_of_values, append=next_value,
+    ),
+)  # fmt: skip
 
 _ROWS = (
     _with_indices(
@@ -93,9 +105,6 @@ _ROWS = (
         gradient=_aminmax_gradient, helpers=("ties_below", "ties_above"), names=("min", "max"),
     ),
     _VAR_MEAN,
-    replace(
-        _VAR_MEAN, name="std_mean", says="The standard deviation, and the mean.",
-        finish=_deviation_and_mean, gradient=_std_mean_gradient, names=("std", "mean"),
-    ),
+    replace(rooted(_VAR_MEAN, "std_mean", "The standard deviation, and the mean.", _std_mean_gradient), names=("std", "mean")),
 )  # fmt: skip
 PAIRS = {row.name: row for row in _ROWS}

@@ -44,6 +44,8 @@ def helpers_of(problem: Any) -> tuple[Reduction, ...]:
 @functools.lru_cache(maxsize=1024)
 def _reduction(kind: str, numbers: Numbers, element: ElementKind, counting: ElementKind) -> Reduction:
     row = _row(kind, numbers)
+    if element in HALVES and row.of_halves is not None:
+        row = row.of_halves
     return _made(row, element, row.results(element), counting)
 
 

@@ -76,6 +76,7 @@ class ReduceRow:
         None  # of a contribution and what a term takes, where that is simpler than to combine with a term
     )
     several: Callable[..., Any] | None = None  # of a contribution and several elements, where that is cheaper than one by one
+    of_halves: ReduceRow | None = None  # with formulas for elements of 16 bits, where simpler ones are as good
     names: tuple[str, str] = ("result", "second")  # of the results, in functions
     is_choice: bool = False  # whether it is one of the elements, and the second result its number
 

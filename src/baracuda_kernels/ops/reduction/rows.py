@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from baracuda_kernels.formula.elementary import exp, log
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import convert, eq, ne, sqrt, where
+from baracuda_kernels.formula.operations import convert, eq, ne, where
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS
 from baracuda_kernels.ops.reduction import nan_rows, norm_rows
 from baracuda_kernels.ops.reduction.formulas import (
     added,
     added_pairs,
     as_it_is,
-    distances_and_squares,
     divided_by_count,
     exponentials,
     extremes,
@@ -26,7 +25,6 @@ from baracuda_kernels.ops.reduction.formulas import (
     lowest,
     multiplied,
     next_best,
-    next_distance,
     next_exponential,
     next_exponentials,
     number_of_best,
@@ -36,8 +34,16 @@ from baracuda_kernels.ops.reduction.formulas import (
     shared,
     smaller,
     two_zeros,
-    variance,
     zero,
+)
+from baracuda_kernels.ops.reduction.moments import (
+    distances_and_squares,
+    next_distance,
+    next_value,
+    rooted,
+    value_and_square,
+    variance,
+    variance_of_values,
 )
 from baracuda_kernels.ops.reduction.row import BOOL, CORRECTION, I64, U8, ReduceRow, always, exact, summed, wide
 
@@ -48,6 +54,7 @@ _VAR = ReduceRow(
     distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
     gradient=lambda d, x, y, mean, count, correction: d * 2.0 * (x - mean) / (count - correction), helpers=("middle",),
 )  # fmt: skip
+_VAR = replace(_VAR, of_halves=replace(_VAR, term=value_and_square, finish=variance_of_values, append=next_value))
 
 
 def _std_gradient(d: Expr, x: Expr, y: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
@@ -118,10 +125,7 @@ _ROWS = (
         itself, lambda a, b: a ^ b, zero, as_it_is, (*INTEGERS, *BOOLS),
     ),
     _VAR,
-    replace(
-        _VAR, name="std", says="The standard deviation: the square root of the variance.",
-        finish=lambda *given: sqrt(variance(*given)), gradient=_std_gradient,
-    ),
+    rooted(_VAR, "std", "The standard deviation: the square root of the variance.", _std_gradient),
     _LOGSUMEXP,
     replace(
         _LOGSUMEXP, name="logmeanexp", says="The logarithm of the mean of exponentials.",
