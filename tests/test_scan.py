@@ -202,17 +202,6 @@ def test_layouts_have_no_say(rng: Any) -> None:
 # --- on CUDA, or interpreted ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walks of many tiles, and segments, without long lines."""
-    pytest.importorskip("triton")
-    if DEVICE.kind is bk.DeviceKind.CPU:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    small = {"TILE": 64, "PAIR_TILE": 32, "UNIT": 64, "PROGRAMS": 24, "FEWEST": 2, "TOTALS_AT_ONCE": 8, "STRIP_WORDS": 8}
-    for name, value in small.items():
-        monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
-
-
 def triton_scan() -> Any:
     from baracuda_kernels.ops.scan import triton
 
@@ -252,7 +241,7 @@ def test_gradients_of_products_along_whole_lines(
     kind: ScanKind, shape: tuple[int, ...], rng: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
-    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.OF_PRODUCT", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.OF_PRODUCT", 1)
     for element in (bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64):
         descriptor = ScanBackwardDescriptor(kind, shape, len(shape) - 1, element)
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

@@ -23,7 +23,19 @@ from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, w
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
 
-__all__ = ["ALL", "FORWARD", "INTEGERS", "PREFIX", "SUFFIX", "Formulas", "Row", "computed_in", "formulas_of", "tree_formulas_of"]
+__all__ = [
+    "ALL",
+    "FORWARD",
+    "INTEGERS",
+    "PREFIX",
+    "SUFFIX",
+    "Formulas",
+    "Row",
+    "computed_in",
+    "formulas_of",
+    "running_sum",
+    "tree_formulas_of",
+]
 
 I64 = ElementKind.I64
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, ElementKind.U8, ElementKind.BOOL)
@@ -203,6 +215,7 @@ class Formulas:
     chain: bool
     exact: bool
     commutes: bool
+    numbers: int = 0  # parameters in f64, after the operands
 
 
 def _row(problem: ScanDescriptor) -> Row:
@@ -255,6 +268,17 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
 def _widened(x: Expr, computing: ElementKind) -> Expr:
     """Operands are computed with in one element; indices stay what they are."""
     return x if x.element is I64 else convert(x, computing)
+
+
+def running_sum(
+    inputs: tuple[ElementKind, ...], numbers: int, total: ElementKind, term: Expr, value: Expr, output: ElementKind
+) -> Formulas:
+    """Of terms of operands, parameters and the place; the value is of the sum, and all of these."""
+    rough, total_of = output in HALVES, (input_of(0, total), input_of(1, total))
+    terms, sums, values = (
+        expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))
+    )
+    return Formulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers)
 
 
 def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> Formulas:

@@ -9,7 +9,7 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent
+from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
@@ -30,9 +30,10 @@ from baracuda_kernels.ops.scan.triton_product import backwards, product_gradient
 from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_lines
 from baracuda_kernels.ops.scan.walk import Walk
 
-__all__ = ["calls", "scan", "scan_backward"]
+__all__ = ["calls", "scan", "scan_backward", "scan_calls"]
 
 LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
+OF_PRODUCT = 16  # elements that a thread has of a line whose product it walks along
 Operand = At | Lent
 
 
@@ -62,10 +63,10 @@ def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bo
     operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
     if isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS:
         return _product_calls(problem, formulas, operands, strides, is_back)
-    return _scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
+    return scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
 
 
-def _scan_calls(
+def scan_calls(
     formulas: Formulas,
     shape: Shape,
     axis: int,
@@ -73,8 +74,9 @@ def _scan_calls(
     strides: Sequence[Sequence[int]],
     is_back: bool,
     may_split: bool = True,
+    numbers: tuple[Step, ...] = (),
 ) -> list[Call]:
-    """For operands of these strides, inputs before outputs."""
+    """For operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
@@ -107,6 +109,7 @@ def _scan_calls(
             programs,
             (
                 *given,
+                numbers,
                 *walk.counts(tile, element),
                 Count(-(-split.length // tile.height)),
                 Count(split.segments),
@@ -156,13 +159,13 @@ def _product_calls(
     joined: list[Call] = []
     for each, first, is_reverse in ((PREFIX, 0, False), (SUFFIX, len(PREFIX.states), True)):
         there = totals[first : first + len(each.states)]
-        joined += _scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
+        joined += scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
     return [call(TOTALS), *joined, call(SEGMENTS)]
 
 
 def _lines_call(problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
     """Which walks along whole lines."""
-    tile = lines_tile(walk.beside.extent, problem.extent)
+    tile = lines_tile(walk.beside.extent, problem.extent, OF_PRODUCT)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
     return Call(
         product_gradients_of_lines,

@@ -12,13 +12,14 @@ import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import along, filled, offset
 from baracuda_kernels.ops.scan.triton_bodies import NEAR, SEGMENTS, TOTALS, chosen, come_to, row_of
+from baracuda_kernels.ops.scan.triton_groups import apart, joined_back, terms, together
 
 __all__ = ["scan_back"]
 
 
 @triton.jit
 def scan_back(
-    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
+    inputs, outputs, totals, numbers, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
     SCAN: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
     STEPS: tl.constexpr, GROUP: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
@@ -93,14 +94,6 @@ def read(sources, place, inside, axis_steps, ALONG: tl.constexpr, GROUP: tl.cons
 
 
 @triton.jit
-def terms(values, begun, TERM: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr):
-    found = ()
-    for k in tl.static_range(GROUP):
-        found += (filled(TERM(values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
-    return found
-
-
-@triton.jit
 def of_states(
     carry, own, others, START: tl.constexpr, JOINED: tl.constexpr, SCAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
@@ -145,37 +138,3 @@ def lifted_sums(states, top, LIFTED: tl.constexpr, GROUP: tl.constexpr):
     for k in tl.static_range(1, GROUP):
         sums = (LIFTED(states[GROUP - 1 - k], (top,))[0] + sums[0],) + sums  # type: ignore[assignment]  # noqa: RUF005
     return sums
-
-
-@triton.jit
-def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those after it."""
-    joined = (states[GROUP - 1],)
-    for k in tl.static_range(1, GROUP):
-        joined = (JOINED(joined[0], states[GROUP - 1 - k]),) + joined  # type: ignore[assignment]  # noqa: RUF005
-    return joined
-
-
-@triton.jit
-def apart(values, GROUP: tl.constexpr):
-    """The elements of groups, the last axis, one by one."""
-    if GROUP == 1:
-        return (tl.reshape(values, (values.shape[0], values.shape[1])),)
-    else:
-        even, odd = tl.split(tl.reshape(values, (values.shape[0], values.shape[1], GROUP // 2, 2)))
-        evens, odds = apart(even, GROUP // 2), apart(odd, GROUP // 2)
-        found = ()
-        for k in tl.static_range(GROUP // 2):
-            found += (evens[k], odds[k])  # type: ignore[assignment]
-        return found
-
-
-@triton.jit
-def together(results, i: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0, EVERY: tl.constexpr = 1):
-    """Of every element of a group one result, as the last axis."""
-    if GROUP == 1:
-        return results[FIRST][i][:, :, None]
-    else:
-        even = together(results, i, GROUP // 2, FIRST, 2 * EVERY)
-        pairs = tl.join(even, together(results, i, GROUP // 2, FIRST + EVERY, 2 * EVERY))
-        return tl.reshape(pairs, (pairs.shape[0], pairs.shape[1], GROUP))

@@ -19,7 +19,7 @@ from baracuda_kernels.formula.triton_source import function, name_of, taking
 from baracuda_kernels.gpu.indexing import along, filled, offset
 from baracuda_kernels.ops.scan.rows import Formulas
 
-__all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "functions", "only_row", "scan_tiles", "scanning"]
+__all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "as_floats", "functions", "only_row", "scan_tiles", "scanning"]
 
 WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
@@ -45,16 +45,17 @@ class Functions(NamedTuple):
 
 @functools.cache
 def functions(formulas: Formulas) -> Functions:
-    states, inputs = formulas.states, (*formulas.inputs, ElementKind.I64)
+    given = (*formulas.inputs, *[ElementKind.F64] * formulas.numbers)
+    states, inputs = formulas.states, (*given, ElementKind.I64)
     start = tuple(constant(value, element) for value, element in zip(formulas.start, states, strict=True))
     join = Program((*states, *states), states, formulas.combine)
     settle = None if formulas.settle is None else taking(Program(states, states, formulas.settle), len(states))
     lift = None if formulas.lift is None else taking(Program((*states, states[0]), states[:1], formulas.lift), len(states), 1)
     return Functions(
         taking(Program((), states, start)),
-        taking(Program(inputs, states, formulas.term), len(formulas.inputs), 1),
+        taking(Program(inputs, states, formulas.term), len(given), 1),
         taking(join, len(states), len(states)),
-        taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(formulas.inputs), 1),
+        taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(given), 1),
         settle,
         lift,
         scanning(join),
@@ -82,7 +83,7 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 
 @triton.jit
 def scan_tiles(
-    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
+    inputs, outputs, totals, numbers, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
     SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
@@ -111,6 +112,7 @@ def scan_tiles(
     for i in tl.static_range(len(inputs)):
         source = inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i])
         sources += (source + along(extent - 1, axis_steps[i], ALONG[i]) if REVERSE else source,)  # type: ignore[assignment]
+    parameters = as_floats(numbers)
     slot = (outer.to(tl.int64) * lines + line) * segments
     carry = filled(START(), (1, COLUMNS))  # the same for all pieces
     if PART == SEGMENTS:
@@ -132,7 +134,7 @@ def scan_tiles(
         if not AHEAD:
             values = read(sources, at, inside, axis_steps, ALONG, REVERSE)
         place = extent - 1 - at if REVERSE else at
-        states = filled(TERM(values, (place.to(tl.int64),)), (STEPS, COLUMNS))
+        states = filled(TERM(values + parameters, (place.to(tl.int64),)), (STEPS, COLUMNS))
         # What is not there may be anything, as may a last tile's carry: nothing comes after them.
         if LIFTED is not None:
             states = chosen(inside, states, START(), (STEPS, COLUMNS))
@@ -147,7 +149,7 @@ def scan_tiles(
         if SETTLED is not None:
             carry = SETTLED(carry)
         if PART != TOTALS:
-            results = VALUE(states, values, (place.to(tl.int64),))
+            results = VALUE(states, values + parameters, (place.to(tl.int64),))
             for i in tl.static_range(len(outputs)):
                 target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
                 target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
@@ -162,6 +164,15 @@ def scan_tiles(
             before, carry = joined_strips(filled(START(), (1, COLUMNS)), SCAN(carry), JOINED, STEPS, STRIPS, LINES)
         for i in tl.static_range(len(totals)):
             tl.store(totals[i] + slot + segment, carry[i], mask=is_there & (strip == 0))
+
+
+@triton.jit
+def as_floats(numbers):
+    """The parameters of formulas, which are given as the bits of f64."""
+    found = ()
+    for i in tl.static_range(len(numbers)):
+        found += (numbers[i].to(tl.int64).to(tl.float64, bitcast=True),)  # type: ignore[assignment]
+    return found
 
 
 @triton.jit
