@@ -13,7 +13,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.trial import launched, random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.registry import plans
-from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan
+from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan, reference
 from baracuda_kernels.ops.scan import functions as F
 
 from conftest import DEVICE
@@ -287,6 +287,25 @@ def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:
     result = in_triton(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, 1, bk.ElementKind.F64), x)
     with numpy.errstate(all="ignore"):
         numpy.testing.assert_allclose(result, numpy.logaddexp.accumulate(x, 1), 1e-12)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize(("shape", "axis"), [((7, 80), 1), ((80, 7), 0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_of_powers_far_from_each_other(shape: tuple[int, int], axis: int, reverse: bool, rng: Any) -> None:
+    x = rng.standard_normal((7, 80))
+    x[1] *= 100.0
+    x[2] = numpy.linspace(-900.0, 900.0, 80)
+    x[3] = -x[2]
+    x[4, 10:20] = -INF
+    x[5, :30] = -INF
+    x[6, 25] = 1000.0
+    x = numpy.ascontiguousarray(x.T if axis == 0 else x)
+    d = numpy.maximum(rng.standard_normal(shape), 0.0)
+    descriptor = ScanBackwardDescriptor(ScanKind.LOGCUMSUMEXP, shape, axis, bk.ElementKind.F64, reverse)
+    y = reference.scan(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, axis, bk.ElementKind.F64, reverse), x)
+    plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
+    run_trial(plan, {"d_result": d, "input": x, "result": y}, in_place=("d_input", "d_result"))
 
 
 # --- gradients ---------------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.elementary import exp, log
+from baracuda_kernels.formula.elementary import exp, exp_nonpositive, log_normal
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
@@ -64,6 +64,7 @@ class Row:
     least_states: int = 2  # without an output for the others, only so many are kept
     settle: Callable[[State], State] | None = None  # what becomes of a state before a tile of others is joined to it
     lift: Callable[[State, Expr], Expr] | None = None  # of a pair for a power and a sum: the sum beside another power
+    falls: bool = False  # whether that power falls along the walk rather than rises
     commutes: bool = False  # whether states may be joined in another order
 
     def computed_in(self, element: ElementKind) -> ElementKind:
@@ -113,7 +114,7 @@ def _shifted_sum(a: State, b: State) -> State:
     (m, s), (n, t) = a, b
     gap = n - m
     # Equal infinities are no distance apart; NaN is, and makes the power NaN.
-    power = exp(where(eq(m, n), 0.0, -absolute(gap)))
+    power = exp_nonpositive(where(eq(m, n), 0.0, -absolute(gap)))
     rises = n > m
     return where(rises | is_nan(n), n, m), where(rises, s * power + t, s + t * power)
 
@@ -125,7 +126,8 @@ def _decayed(a: State, b: State) -> State:
 
 
 def _share(state: State, d: Expr, x: Expr, y: Expr, place: Expr) -> State:
-    return (where(eq(x, -INFINITY), 0.0, exp(x - y) * state[1]),)
+    """Beside the power of the state, which may be less than y."""
+    return (where(eq(x, -INFINITY), 0.0, exp(x - state[0]) * state[1]),)
 
 
 def _same_run(a: State, b: State) -> State:
@@ -153,8 +155,8 @@ FORWARD = {
         lambda x, place: (x, constant(1, x.element)),
         _shifted_sum,
         lambda _: (-INFINITY, 0),
-        lambda state, x, place: (state[0] + log(state[1]),),
-        lift=lambda state, power: state[1] * exp(state[0] - power),
+        lambda state, x, place: (state[0] + log_normal(state[1]),),  # no sum is far below the 1 of its largest element
+        lift=lambda state, power: state[1] * exp_nonpositive(state[0] - power),
         commutes=True,
     ),
 }
@@ -195,7 +197,14 @@ BACKWARD = {
     ),
     ScanKind.CUMMAX: _EXTREMUM_BACK,
     ScanKind.CUMMIN: _EXTREMUM_BACK,
-    ScanKind.LOGCUMSUMEXP: Row(lambda d, x, y, place: (y, d), _decayed, lambda _: (INFINITY, 0), _share),
+    ScanKind.LOGCUMSUMEXP: Row(
+        lambda d, x, y, place: (y, d),
+        _decayed,
+        lambda _: (INFINITY, 0),
+        _share,
+        lift=lambda state, power: state[1] * exp_nonpositive(power - state[0]),
+        falls=True,
+    ),
 }
 
 
@@ -215,6 +224,7 @@ class Formulas:
     chain: bool
     exact: bool
     commutes: bool
+    falls: bool = False
     numbers: int = 0  # parameters in f64, after the operands
 
 
@@ -262,7 +272,7 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     settled = None if row.settle is None else expanded(row.settle(earlier), rough)
     lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),), rough)
     formulas = (expanded(term, rough), expanded(joined, rough), expanded(stored, rough), settled, lifted)
-    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes)
+    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes, row.falls)
 
 
 def _widened(x: Expr, computing: ElementKind) -> Expr:
@@ -278,7 +288,7 @@ def running_sum(
     terms, sums, values = (
         expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))
     )
-    return Formulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers)
+    return Formulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers=numbers)
 
 
 def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> Formulas:

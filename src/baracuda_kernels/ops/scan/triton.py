@@ -98,7 +98,7 @@ def scan_calls(
         programs = walk.programs(tile) * split.segments
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         common = functions(formulas).constants() | walk.constants(tile, programs)
-        common |= {"PART": part.value, "TOTALS_AT_ONCE": tile.totals}
+        common |= {"PART": part.value, "TOTALS_AT_ONCE": tile.totals, "FALLS": formulas.falls}
         if is_back and not walk.by_columns:
             of_body = {"GROUP": walk.group(tile, formulas)}
         else:

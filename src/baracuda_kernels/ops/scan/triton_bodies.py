@@ -25,6 +25,7 @@ WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
 SEGMENTS = tl.constexpr(2)
 NEAR = tl.constexpr(16.0)  # powers of e: small beside the precision of a logarithm, and of a sum
+IN_RANGE = tl.constexpr(64.0)  # powers of e that are normal numbers, and their inverses
 INTERPRETED = tl.constexpr(is_interpreted())
 
 
@@ -85,7 +86,7 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 def scan_tiles(
     inputs, outputs, totals, numbers, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
+    SCAN: tl.constexpr, COMMUTES: tl.constexpr, FALLS: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
     TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -141,7 +142,7 @@ def scan_tiles(
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
         elif LIFTED is not None:
-            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, STEPS, STRIPS, LINES)
+            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, FALLS, STEPS, STRIPS, LINES)
         else:
             states = SCAN(states)
             before, carry = joined_strips(carry, states, JOINED, STEPS, STRIPS, LINES)
@@ -243,22 +244,21 @@ def shaped(states, SHAPE: tl.constexpr):
 
 @triton.jit
 def scan_powers(
-    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr,
+    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, FALLS: tl.constexpr,
     STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
-    """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
-    each that is joined."""
-    largest = tl.max(states[0], 0, keep_dims=True)
+    """Of pairs (m, s) for exp(m) s. Where running powers are near each other, sums beside the last of them: a power for each state, and not
+    for each that is joined."""
+    last = last_power(states[0], 0, FALLS)
     first = row_of(states, 0, STEPS)[0]
     if STRIPS > 1:
         piece = tl.arange(0, STRIPS)[None, :, None]
-        largest = tl.max(tl.reshape(largest, (1, STRIPS, LINES)), 1, keep_dims=True)
-        largest = tl.reshape(tl.broadcast_to(largest, (1, STRIPS, LINES)), (1, STRIPS * LINES))
+        last = last_power(tl.reshape(last, (1, STRIPS, LINES)), 1, FALLS)
+        last = tl.reshape(tl.broadcast_to(last, (1, STRIPS, LINES)), (1, STRIPS * LINES))
         first = only_row(tl.reshape(first, (1, STRIPS, LINES)), piece == 0, 1)
         first = tl.reshape(tl.broadcast_to(first, (1, STRIPS, LINES)), (1, STRIPS * LINES))
-    top = tl.maximum(largest, carry[0])
-    is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
-    if tl.min(is_near.to(tl.int32)) > 0:
+    top, is_near = near_power(last, first, carry[0], is_there, FALLS)
+    if is_near:
         sums = tl.cumsum(LIFTED(states, (top,))[0], 0)
         before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, STEPS, STRIPS, LINES)
         m, s, carry_m, carry_s = tl.broadcast_to(top, (STEPS, STRIPS * LINES)), sums + before_sums[0], top, sum_after[0]
@@ -268,6 +268,32 @@ def scan_powers(
         m, s = JOINED(before, scanned)
         carry_m, carry_s = after
     return (m, s), (carry_m, carry_s)
+
+
+@triton.jit
+def last_power(powers, AXIS: tl.constexpr, FALLS: tl.constexpr):
+    """That of the last running state along an axis."""
+    return tl.min(powers, AXIS, keep_dims=True) if FALLS else tl.max(powers, AXIS, keep_dims=True)
+
+
+@triton.jit
+def near_power(last, first, carried, is_there, FALLS: tl.constexpr):
+    """The power that sums of a tile are taken beside, from its first and last ones and what ran before, and whether all are near it.
+
+    Sums that rise beside a larger power lose digits; those that fall beside a smaller one have but to be within range. Infinities are never near.
+    """
+    if FALLS:
+        power = tl.minimum(last, carried)
+        is_near = tl.maximum(first, tl.where(carried < float("inf"), carried, first)) - power <= IN_RANGE
+    else:
+        power = tl.maximum(last, carried)
+        is_near = power - tl.maximum(first, carried) <= NEAR
+    return power, tl.min((is_near | (is_there == 0)).to(tl.int32)) > 0
+
+
+@triton.jit
+def summing(terms):
+    return (tl.cumsum(terms[0], 0),)
 
 
 @triton.jit
