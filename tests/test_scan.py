@@ -272,6 +272,66 @@ def test_parts_of_products_do_not_overflow() -> None:
             numpy.testing.assert_allclose(result, numpy.cumprod(x.astype(numpy.float64), 1).astype(dtype), 1e-6)
 
 
+# Of several tiles, in whole vectors and not; of short lines together; of one factor.
+HALVES = (((24, 600), 1), ((24, 261), 1), ((2, 20, 12), 2), ((5, 1), 1))
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), HALVES)
+@pytest.mark.parametrize("kind", [ScanKind.CUMPROD, ScanKind.NANCUMPROD])
+def test_products_of_halves(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bool, rng: Any) -> None:
+    for element in (bk.ElementKind.BF16, bk.ElementKind.F16):
+        descriptor = ScanDescriptor(kind, shape, axis, element, reverse)
+        strides = tuple(math.prod(shape[each + 1 :]) for each in range(len(shape)))
+        (call,) = triton_scan().calls(descriptor, [strides] * 2, reverse, (0, 1))
+        assert call.body.__name__ == "scan_factors"
+        plan = ScanPlan.force("triton.scan", TESTED, descriptor)
+        inputs = random_inputs(ScanPlan, descriptor, rng)
+        if kind is ScanKind.NANCUMPROD:
+            inputs["input"].reshape(-1)[::7] = NAN
+        run_trial(plan, inputs, in_place=("result", "input"))
+        run_trial(plan, inputs, "every_second")
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("element", [bk.ElementKind.BF16, bk.ElementKind.F16], ids=str)
+def test_parts_of_products_of_halves_do_not_overflow(element: bk.ElementKind) -> None:
+    """Tiles of factors of all sizes follow on tiles of moderate ones; products go beyond what halves have, and come back."""
+    dtype, largest_power = {bk.ElementKind.BF16: (torch.bfloat16, 2.0**120), bk.ElementKind.F16: (torch.float16, 2.0**14)}[element]
+    small, large = torch.finfo(dtype).smallest_normal, torch.finfo(dtype).max
+    flushed = small if DEVICE.kind is bk.DeviceKind.CPU else 0.0  # the interpreter has no subnormal numbers of bf16
+    tiny = small if flushed and element is bk.ElementKind.BF16 else small / 4
+    x = torch.ones(24, 600, dtype=dtype)
+    x[0, :300], x[0, 300:] = 2.0**12, 2.0**-12  # moderate, but for where they meet
+    x[1, :200], x[1, 200:], x[1, 500] = large, 0.5, 0.0
+    x[2, :40], x[2, 290:330] = 2.0**-14, 2.0**14
+    x[3] = small
+    x[4, :3], x[4, 3:6], x[4, 590:] = tiny, large / 2, -1.0
+    x[5, 100], x[5, 400] = -INF, 0.0
+    x[6, 20], x[6, 300] = INF, small
+    x[7, 30], x[7, 31] = 0.0, NAN
+    x[8, ::2], x[8, 1::2] = largest_power, 1 / largest_power
+    x[9, :100], x[9, 100:200] = 1.25, 0.796875
+    plan = ScanPlan.force("triton.scan", TESTED, ScanDescriptor(ScanKind.CUMPROD, tuple(x.shape), 1, element))
+    given = x.to(str(DEVICE))
+    result = torch.empty_like(given)
+    lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
+    plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(input=given, result=result))
+    exact = torch.from_numpy(_products_without_overflow(x.double().numpy())).to(dtype)
+    torch.testing.assert_close(
+        result.cpu(), exact, rtol=torch.finfo(dtype).eps, atol=max(flushed, small * torch.finfo(dtype).eps), equal_nan=True
+    )
+
+
+def _products_without_overflow(x: Any) -> Any:
+    """Of numbers that f64 has room for only by their logarithms, in the sense of the formula: zero times infinity is NaN."""
+    with numpy.errstate(all="ignore"):
+        sizes = numpy.exp2(numpy.cumsum(numpy.where((x == 0) | ~numpy.isfinite(x), 0.0, numpy.log2(numpy.abs(x))), 1))
+        marked = numpy.cumprod(numpy.where((x == 0) | ~numpy.isfinite(x), x, numpy.sign(x)), 1)
+        return numpy.where(numpy.isfinite(marked) & (marked != 0), marked * sizes, marked)
+
+
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("shape", [(8, 300), (8, 30)])  # in segments, and not
 def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:

@@ -21,7 +21,7 @@ from baracuda_kernels.formula.elementary import exp, exp_nonpositive, log_normal
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
-from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
+from baracuda_kernels.ops.scan.scaled import multiplied, scaled, settled, unscaled
 
 __all__ = [
     "ALL",
@@ -160,16 +160,22 @@ FORWARD = {
         commutes=True,
     ),
 }
+
+
+def _wide(state: State) -> State:
+    return convert(state[0], ElementKind.F64), state[1]
+
+
 _SCALED = Row(
-    lambda x, place: scaled(x),
-    lambda a, b: (a[0] * b[0], a[1] + b[1]),
+    lambda x, place: _wide(scaled(x)),
+    multiplied,
     lambda _: (1, 0),
     lambda state, x, place: (unscaled(state, x.element),),
     settle=settled,
 )
 SCALED = {  # products of floats, joined in any order
     ScanKind.CUMPROD: _SCALED,
-    ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: scaled(where(is_nan(x), 1.0, x))),
+    ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: _wide(scaled(where(is_nan(x), 1.0, x)))),
 }
 _CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes down to it, in its own way
     lambda d, x, place: (d, x),

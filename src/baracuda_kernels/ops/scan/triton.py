@@ -9,9 +9,10 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent, Step
+from baracuda_kernels.formula.expression import HALVES
+from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.tiles import (
     ENOUGH_ROWS,
@@ -26,6 +27,7 @@ from baracuda_kernels.ops.scan.tiles import (
 )
 from baracuda_kernels.ops.scan.triton_back import scan_back
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
+from baracuda_kernels.ops.scan.triton_factors import factor_functions, scan_factors
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_lines
 from baracuda_kernels.ops.scan.walk import Walk
@@ -63,6 +65,11 @@ def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bo
     operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
     if isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS:
         return _product_calls(problem, formulas, operands, strides, is_back)
+    if problem.kind in PRODUCTS and problem.element in HALVES:
+        walk = Walk.of(problem.shape, problem.axis, strides, is_back)
+        tile = lines_tile(walk.beside.extent, problem.extent, VECTOR_BYTES // problem.element.size)
+        if not walk.by_columns and split_for(walk.programs(tile), problem.extent, by_columns=False).segments == 1:
+            return [_factors_call(problem, operands, walk, tile)]
     return scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
 
 
@@ -124,6 +131,27 @@ def scan_calls(
     if split.segments == 1:
         return [call(WHOLE, operands[inputs:])]
     return [call(TOTALS, ()), call(SEGMENTS, operands[inputs:])]
+
+
+def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> Call:
+    """Products of halves, whose numbers are small enough for f32."""
+    programs = walk.programs(tile)
+    return Call(
+        scan_factors,
+        programs,
+        (
+            *operands,
+            *walk.counts(tile, problem.element),
+            Count(-(-problem.extent // tile.steps)),
+            *walk.steps(tile, problem.element),
+        ),
+        factor_functions()
+        | {"SKIPS_NAN": problem.kind is ScanKind.NANCUMPROD, "REVERSE": walk.is_back}
+        | {"GROUP": min(VECTOR_BYTES // problem.element.size, tile.steps)}
+        | walk.constants(tile, programs),
+        tile.warps,
+        contracts=False,
+    )
 
 
 def _product_calls(
