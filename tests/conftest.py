@@ -120,6 +120,17 @@ def interpreted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scans that are walks of many tiles, and segments, without long lines."""
+    pytest.importorskip("triton")
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    small = {"TILE": 64, "PAIR_TILE": 32, "UNIT": 64, "PROGRAMS": 24, "FEWEST": 2, "TOTALS_AT_ONCE": 8, "STRIP_WORDS": 8}
+    for name, value in small.items():
+        monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
+
+
 def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """The op's corner problems; of a kernel that is only interpreted here, the small ones."""
     problems = enumerate(PLANS[op].cases.corners(element))

@@ -308,6 +308,7 @@ FEW = {"shape": (6, 40), "element": bk.ElementKind.F32}
         ("cast", None), ("where", None), ("unary_pair", "frexp"), ("gated_activation", "geglu"), ("gated_activation", "glu"), ("gated_activation_backward", "swiglu"),
         ("unary_backward", "tanh"), ("binary_backward", "atan2"), ("ternary_backward", "lerp"), ("reduce_pair", "max_with_indices"),
         ("reduce_pair", "var_mean"), ("reduce_joint", "cosine_similarity"), ("reduce_backward", "logsumexp"), ("scan_backward", "cumprod"),
+        ("scan_backward", "cumsum"), ("scan_backward", "cummax"), ("scan_backward", "cummin"), ("scan_backward", "logcumsumexp"),
     ],
 )  # fmt: skip
 def test_pytorch_as_a_peer_of_ops_from_tables_computes_the_same(op: str, kind: str | None) -> None:

@@ -46,7 +46,7 @@ def _logaddexp2(x: Any, y: Any) -> Any:
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "exp_nonpositive": mp.exp, "log1p_nonnegative": mp.log1p, "exp2": lambda x: mp.power(2, x), "log2": lambda x: mp.log(x, 2), "sigmoid": _sigmoid,
+    "exp_nonpositive": mp.exp, "log1p_nonnegative": mp.log1p, "log_normal": mp.log, "exp2": lambda x: mp.power(2, x), "log2": lambda x: mp.log(x, 2), "sigmoid": _sigmoid,
     "log1pexp": lambda x: mp.log1p(mp.exp(x)), "rsqrt": lambda x: 1 / mp.sqrt(x), "cbrt": _cbrt, "pow": mp.power, "sinc": _sinc,
     "exp_below": lambda x, top: mp.exp(x - top), "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), "logaddexp2": _logaddexp2,
     "log1mexp": lambda x: mp.log(-mp.expm1(-x)) if x < 1 else mp.log1p(-mp.exp(-x)), "rel_entr": lambda x, y: x * mp.log(x / y),
@@ -56,7 +56,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 BOUNDS: dict[str, tuple[float, float, float, float]] = {
     "exp": (0.95, 0.95, -INFINITY, INFINITY), "exp_nonpositive": (0.95, 0.95, -INFINITY, 0.0), "exp2": (0.95, 0.95, -INFINITY, INFINITY),
     "expm1": (1.5, 1.9, -INFINITY, INFINITY), "log": (0.85, 0.85, 0.0, INFINITY), "log2": (0.8, 0.8, 0.0, INFINITY),
-    "log10": (0.8, 0.8, 0.0, INFINITY), "log1p": (1.5, 1.4, -1.0, INFINITY), "log1p_nonnegative": (1.5, 1.4, 0.0, 2.0**99), "sigmoid": (1.65, 1.65, -INFINITY, INFINITY),
+    "log10": (0.8, 0.8, 0.0, INFINITY), "log1p": (1.5, 1.4, -1.0, INFINITY), "log1p_nonnegative": (1.5, 1.4, 0.0, 2.0**99), "log_normal": (1.2, 0.85, 2.0**-126, 2.0**126), "sigmoid": (1.65, 1.65, -INFINITY, INFINITY),
     "log1pexp": (1.9, 1.9, -INFINITY, INFINITY), "rsqrt": (0.51, 0.51, 0.0, INFINITY), "cbrt": (0.6, 0.6, -INFINITY, INFINITY),
     "log1mexp": (3.0, 3.0, 0.0, INFINITY), "rel_entr": (2.7, 2.7, 0.0, INFINITY), "pow": (1.2, 1.2, 0.0, INFINITY), "hypot": (1.0, 1.0, -INFINITY, INFINITY),
     "sin": (2.4, 1.3, -INFINITY, INFINITY), "cos": (2.4, 1.3, -INFINITY, INFINITY), "tan": (2.5, 2.6, -INFINITY, INFINITY),
@@ -220,7 +220,7 @@ SPECIAL = [
     math.nan,
 ]
 OTHERS: dict[str, Callable[..., Any]] = {
-    "exp_nonpositive": np.exp, "log1p_nonnegative": np.log1p, "sigmoid": lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))),
+    "exp_nonpositive": np.exp, "log1p_nonnegative": np.log1p, "log_normal": np.log, "sigmoid": lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))),
     "log1pexp": lambda x: np.logaddexp(x, 0), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2)), "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2)),
@@ -239,6 +239,8 @@ def test_special_numbers(name: str, element: E) -> None:
         operands = [-np.abs(operands[0])]
     if name == "log1p_nonnegative":
         operands = [np.minimum(np.abs(operands[0]), 2.0**99)]
+    if name == "log_normal":
+        operands = [np.clip(np.abs(operands[0]), 2.0**-126, 2.0**126)]
     with np.errstate(all="ignore"):
         wanted = (OTHERS.get(name) or getattr(np, name))(*operands).astype(DTYPES[element])
     result = computed(name, element, operands)
@@ -251,7 +253,7 @@ def test_special_numbers(name: str, element: E) -> None:
 
 # Where each derivative is looked at.
 INSIDE = {
-    "exp": (-80, 80), "exp_nonpositive": (-80, 0), "log1p_nonnegative": (0, 50), "expm1": (-80, 80), "exp2": (-120, 120), "log": (0.01, 50), "log2": (0.01, 50),
+    "exp": (-80, 80), "exp_nonpositive": (-80, 0), "log1p_nonnegative": (0, 50), "expm1": (-80, 80), "exp2": (-120, 120), "log": (0.01, 50), "log2": (0.01, 50), "log_normal": (0.01, 50),
     "log10": (0.01, 50), "log1p": (-0.99, 50), "sigmoid": (-80, 80), "log1pexp": (-80, 80), "rsqrt": (0.01, 50), "pow": (0.01, 20),
     "log1mexp": (0.01, 50), "rel_entr": (0.01, 50),
     "asin": (-0.999, 0.999), "acos": (-0.999, 0.999), "acosh": (1.001, 50), "atanh": (-0.999, 0.999), "tanh": (-40, 40),
@@ -345,6 +347,8 @@ def test_what_halves_are_computed_with(name: str, element: E, rng: np.random.Gen
         operands = [np.where(operands[0] > 0, -operands[0], operands[0])]
     if name == "log1p_nonnegative":
         operands = [np.minimum(np.abs(operands[0]), 2.0**99)]
+    if name == "log_normal":
+        operands = [np.clip(np.abs(operands[0]), 2.0**-126, 2.0**126)]
     for place, parameter in enumerate(PARAMETERS.get(name, ()), start=1):
         operands[place] = np.full_like(operands[0], parameter)
 

@@ -10,7 +10,11 @@ import torch
 
 import baracuda_kernels as bk
 import baracuda_kernels.torch as recorded
+from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.ops.neighbours import functions as F
+
+from conftest import DEVICE
+from conftest import STREAM as TESTED
 
 INF, NAN = float("inf"), float("nan")
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool)
@@ -124,6 +128,42 @@ def test_running_integrals_are_rounded_once(dtype: torch.dtype) -> None:
     y = torch.rand(2, 20_000).to(dtype) / 8
     exact = torch.cumulative_trapezoid(y.double(), dx=0.25)
     assert ((F.cumulative_trapezoid(y, dx=0.25).double() - exact).abs() <= 0.51 * torch.finfo(dtype).eps * exact).all()
+
+
+# Rows in whole vectors and not, of one tile and of several, short lines together; columns; lines that are split, as rows and as columns.
+RUNNING = [((24, 140), 1), ((24, 131), 1), ((2, 3, 20), 2), ((7, 3), 1), ((65, 70), 0), ((1, 200), 1), ((200, 3), 0)]
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("element", [bk.ElementKind.F32, bk.ElementKind.BF16], ids=str)
+@pytest.mark.parametrize(("shape", "axis"), RUNNING, ids=str)
+def test_running_integrals_in_one_launch(shape: tuple[int, ...], axis: int, element: bk.ElementKind, rng: Any) -> None:
+    for name, plan_type, points in (
+        ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, None),
+        ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, (shape[axis],)),
+        ("triton.cumulative_trapezoid_backward", bk.CumulativeTrapezoidBackwardPlan, None),
+    ):
+        descriptor = plan_type.descriptor_type(shape, axis, element, points, 1.0 if points else 0.3)
+        plan = plan_type.force(name, TESTED, descriptor)
+        for layout in ("contiguous", "every_second"):
+            run_trial(plan, random_inputs(plan_type, descriptor, rng), layout)
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_infinities_stay_where_integrals_have_them(rng: Any) -> None:
+    y = rng.standard_normal((24, 140)).astype(numpy.float32)
+    y[0, 50], y[1, 70], y[1, 90], y[2, 139] = INF, INF, -INF, NAN
+    plan_type = bk.CumulativeTrapezoidPlan
+    plan = plan_type.force(
+        "triton.cumulative_trapezoid", TESTED, plan_type.descriptor_type(y.shape, 1, bk.ElementKind.F32, None, 0.5)
+    )
+    given = torch.from_numpy(y).to(str(DEVICE))
+    result = torch.empty((24, 139), device=given.device)
+    lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
+    plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(y=given, result=result))
+    torch.testing.assert_close(
+        result.cpu(), torch.cumulative_trapezoid(torch.from_numpy(y), dx=0.5), equal_nan=True, rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("dim", [0, 1])

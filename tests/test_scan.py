@@ -13,7 +13,7 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.trial import launched, random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.registry import plans
-from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan
+from baracuda_kernels.ops.scan import ScanBackwardDescriptor, ScanBackwardPlan, ScanDescriptor, ScanKind, ScanPlan, reference
 from baracuda_kernels.ops.scan import functions as F
 
 from conftest import DEVICE
@@ -202,17 +202,6 @@ def test_layouts_have_no_say(rng: Any) -> None:
 # --- on CUDA, or interpreted ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walks of many tiles, and segments, without long lines."""
-    pytest.importorskip("triton")
-    if DEVICE.kind is bk.DeviceKind.CPU:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    small = {"TILE": 64, "PAIR_TILE": 32, "UNIT": 64, "PROGRAMS": 24, "FEWEST": 2, "TOTALS_AT_ONCE": 8, "STRIP_WORDS": 8}
-    for name, value in small.items():
-        monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
-
-
 def triton_scan() -> Any:
     from baracuda_kernels.ops.scan import triton
 
@@ -252,7 +241,7 @@ def test_gradients_of_products_along_whole_lines(
     kind: ScanKind, shape: tuple[int, ...], rng: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
-    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.OF_PRODUCT", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.OF_PRODUCT", 1)
     for element in (bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64):
         descriptor = ScanBackwardDescriptor(kind, shape, len(shape) - 1, element)
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -283,6 +272,66 @@ def test_parts_of_products_do_not_overflow() -> None:
             numpy.testing.assert_allclose(result, numpy.cumprod(x.astype(numpy.float64), 1).astype(dtype), 1e-6)
 
 
+# Of several tiles, in whole vectors and not; of short lines together; of one factor.
+HALVES = (((24, 600), 1), ((24, 261), 1), ((2, 20, 12), 2), ((5, 1), 1))
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), HALVES)
+@pytest.mark.parametrize("kind", [ScanKind.CUMPROD, ScanKind.NANCUMPROD])
+def test_products_of_halves(kind: ScanKind, shape: tuple[int, ...], axis: int, reverse: bool, rng: Any) -> None:
+    for element in (bk.ElementKind.BF16, bk.ElementKind.F16):
+        descriptor = ScanDescriptor(kind, shape, axis, element, reverse)
+        strides = tuple(math.prod(shape[each + 1 :]) for each in range(len(shape)))
+        (call,) = triton_scan().calls(descriptor, [strides] * 2, reverse, (0, 1))
+        assert call.body.__name__ == "scan_factors"
+        plan = ScanPlan.force("triton.scan", TESTED, descriptor)
+        inputs = random_inputs(ScanPlan, descriptor, rng)
+        if kind is ScanKind.NANCUMPROD:
+            inputs["input"].reshape(-1)[::7] = NAN
+        run_trial(plan, inputs, in_place=("result", "input"))
+        run_trial(plan, inputs, "every_second")
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("element", [bk.ElementKind.BF16, bk.ElementKind.F16], ids=str)
+def test_parts_of_products_of_halves_do_not_overflow(element: bk.ElementKind) -> None:
+    """Tiles of factors of all sizes follow on tiles of moderate ones; products go beyond what halves have, and come back."""
+    dtype, largest_power = {bk.ElementKind.BF16: (torch.bfloat16, 2.0**120), bk.ElementKind.F16: (torch.float16, 2.0**14)}[element]
+    small, large = torch.finfo(dtype).smallest_normal, torch.finfo(dtype).max
+    flushed = small if DEVICE.kind is bk.DeviceKind.CPU else 0.0  # the interpreter has no subnormal numbers of bf16
+    tiny = small if flushed and element is bk.ElementKind.BF16 else small / 4
+    x = torch.ones(24, 600, dtype=dtype)
+    x[0, :300], x[0, 300:] = 2.0**12, 2.0**-12  # moderate, but for where they meet
+    x[1, :200], x[1, 200:], x[1, 500] = large, 0.5, 0.0
+    x[2, :40], x[2, 290:330] = 2.0**-14, 2.0**14
+    x[3] = small
+    x[4, :3], x[4, 3:6], x[4, 590:] = tiny, large / 2, -1.0
+    x[5, 100], x[5, 400] = -INF, 0.0
+    x[6, 20], x[6, 300] = INF, small
+    x[7, 30], x[7, 31] = 0.0, NAN
+    x[8, ::2], x[8, 1::2] = largest_power, 1 / largest_power
+    x[9, :100], x[9, 100:200] = 1.25, 0.796875
+    plan = ScanPlan.force("triton.scan", TESTED, ScanDescriptor(ScanKind.CUMPROD, tuple(x.shape), 1, element))
+    given = x.to(str(DEVICE))
+    result = torch.empty_like(given)
+    lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
+    plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(input=given, result=result))
+    exact = torch.from_numpy(_products_without_overflow(x.double().numpy())).to(dtype)
+    torch.testing.assert_close(
+        result.cpu(), exact, rtol=torch.finfo(dtype).eps, atol=max(flushed, small * torch.finfo(dtype).eps), equal_nan=True
+    )
+
+
+def _products_without_overflow(x: Any) -> Any:
+    """Of numbers that f64 has room for only by their logarithms, in the sense of the formula: zero times infinity is NaN."""
+    with numpy.errstate(all="ignore"):
+        sizes = numpy.exp2(numpy.cumsum(numpy.where((x == 0) | ~numpy.isfinite(x), 0.0, numpy.log2(numpy.abs(x))), 1))
+        marked = numpy.cumprod(numpy.where((x == 0) | ~numpy.isfinite(x), x, numpy.sign(x)), 1)
+        return numpy.where(numpy.isfinite(marked) & (marked != 0), marked * sizes, marked)
+
+
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("shape", [(8, 300), (8, 30)])  # in segments, and not
 def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:
@@ -298,6 +347,25 @@ def test_powers_far_from_each_other(shape: tuple[int, int], rng: Any) -> None:
     result = in_triton(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, 1, bk.ElementKind.F64), x)
     with numpy.errstate(all="ignore"):
         numpy.testing.assert_allclose(result, numpy.logaddexp.accumulate(x, 1), 1e-12)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize(("shape", "axis"), [((7, 80), 1), ((80, 7), 0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_of_powers_far_from_each_other(shape: tuple[int, int], axis: int, reverse: bool, rng: Any) -> None:
+    x = rng.standard_normal((7, 80))
+    x[1] *= 100.0
+    x[2] = numpy.linspace(-900.0, 900.0, 80)
+    x[3] = -x[2]
+    x[4, 10:20] = -INF
+    x[5, :30] = -INF
+    x[6, 25] = 1000.0
+    x = numpy.ascontiguousarray(x.T if axis == 0 else x)
+    d = numpy.maximum(rng.standard_normal(shape), 0.0)
+    descriptor = ScanBackwardDescriptor(ScanKind.LOGCUMSUMEXP, shape, axis, bk.ElementKind.F64, reverse)
+    y = reference.scan(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, axis, bk.ElementKind.F64, reverse), x)
+    plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
+    run_trial(plan, {"d_result": d, "input": x, "result": y}, in_place=("d_input", "d_result"))
 
 
 # --- gradients ---------------------------------------------------------------------------------------------------------------------

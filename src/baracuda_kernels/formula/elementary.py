@@ -40,7 +40,8 @@ from baracuda_kernels.formula.pieces import (
 )
 
 __all__ = [
-    "exp", "exp2", "exp_nonpositive", "expm1", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10", "sigmoid",
+    "exp", "exp2", "exp_nonpositive", "expm1", "log", "log1p", "log1p_nonnegative", "log1pexp", "log2", "log10",
+    "log_normal", "sigmoid",
 ]  # fmt: skip
 
 LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
@@ -256,6 +257,15 @@ def log_short(k: Expr, f: Expr) -> Expr:
     return fma(convert(k, f.element), LN2[0] * 2.0 ** -format_of(f).digits, fma(f * f, polynomial(f, LOG1P), f))
 
 
+@function(lambda d, y, x: d / x)
+def log_normal(x: Expr) -> Expr:
+    """log(x) for 2^-126 <= x <= 2^126 or NaN, cheaper."""
+    if x.element is ElementKind.F64:
+        return log(x)
+    k, scale = exponent_in_place(x)
+    return log_short(k, fma(x, scale, -1.0))
+
+
 def _log_to_base(x: Expr, scale: tuple[float, ...], of_two: tuple[float, ...]) -> Expr:
     """log(1 + f) and its product with the scale are held in two numbers."""
     k, f = log_reduced(x, by_element(x, *LEAST))
@@ -298,6 +308,7 @@ def log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
 
 
 log.roughly(lambda x: log1p_roughly(x - 1.0, x))
+log_normal.roughly(lambda x: log1p_roughly(x - 1.0, x))
 log2.roughly(lambda x: log1p_roughly(x - 1.0, x, LOG2_E[0]))
 log10.roughly(lambda x: log1p_roughly(x - 1.0, x, LOG10_E[0]))
 log1p.roughly(lambda x: log1p_roughly(x, x + 1.0))

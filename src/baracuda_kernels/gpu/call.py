@@ -31,6 +31,7 @@ class At:
 
     operand: int
     element: ElementKind
+    is_whole: bool = True  # whether it has to be that of a vector, where there are any
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ class Call:
         def changed(argument: Argument) -> Argument:
             if isinstance(argument, tuple):
                 return tuple(map(changed, argument))
-            return operands[argument.operand] if isinstance(argument, At) else argument
+            if not isinstance(argument, At):
+                return argument
+            other = operands[argument.operand]
+            return other if argument.is_whole or not isinstance(other, At) else replace(other, is_whole=False)
 
         otherwise = None if self.otherwise is None else self.otherwise.of(operands)
         return replace(self, arguments=tuple(map(changed, self.arguments)), otherwise=otherwise)
@@ -109,7 +113,7 @@ class Call:
         """What the compiler may take for granted where vectors are allowed: addresses and steps are whole vectors."""
         hints = {}
         for path, argument in _paths(self.arguments):
-            if isinstance(argument, At | Lent):
+            if isinstance(argument, Lent) or (isinstance(argument, At) and argument.is_whole):
                 hints[path] = [["tt.divisibility", VECTOR_BYTES]]
             elif isinstance(argument, Step) and argument.multiple > 1:
                 hints[path] = [["tt.divisibility", argument.multiple]]

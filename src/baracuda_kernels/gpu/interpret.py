@@ -34,7 +34,7 @@ def interpreted(calls: Sequence[Call]) -> Launch:
 def _form_for(call: Call, addresses: tuple[int, ...], workspace: int) -> Call:
     """The one that a device would take."""
     forms = call.forms()
-    used = [addresses[leaf.operand] for leaf in call.flat() if isinstance(leaf, At)]
+    used = [addresses[leaf.operand] for leaf in call.flat() if isinstance(leaf, At) and leaf.is_whole]
     return forms.get(all(address % VECTOR_BYTES == 0 for address in (workspace, *used)), forms[False])
 
 

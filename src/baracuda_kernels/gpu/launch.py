@@ -66,7 +66,7 @@ class Queued:
         self.device, self.call = device, call
         self.forms = {vectors: _Form(device, form, vectors) for vectors, form in call.forms().items()}
         self.vectors, self.scalars = self.forms.get(True), self.forms[False]
-        self.operands = self.scalars.operands
+        self.operands = (self.vectors or self.scalars).operands
 
     def get_ready(self) -> None:
         """Compiles and loads the form that ordinary arrays need."""
@@ -106,7 +106,7 @@ class _Form:
         flat = call.flat()
         self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At))
         self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
-        self.operands = tuple({operand for _, operand in self.addresses})
+        self.operands = tuple({leaf.operand for leaf in flat if isinstance(leaf, At) and leaf.is_whole})
         self.words = call.words() + [0] * _TRAILING_POINTERS
         self.function: Function | None = None  # until it is loaded
         self.buffers = threading.local()  # the words of a launch, for each thread its own

@@ -19,6 +19,7 @@ from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.neighbours import reference
 from baracuda_kernels.ops.neighbours.kernels import kernels
 from baracuda_kernels.ops.neighbours.kind import NeighbourKind
+from baracuda_kernels.ops.neighbours.running import Running, gradient_formulas, running_formulas
 from baracuda_kernels.ops.neighbours.runs import Room, Run, Scan, runs
 from baracuda_kernels.ops.neighbours.trapezoid import (
     TrapezoidBackwardDescriptor,
@@ -28,6 +29,7 @@ from baracuda_kernels.ops.neighbours.trapezoid import (
     computed_in,
     gradient_runs,
 )
+from baracuda_kernels.ops.scan.rows import Formulas
 
 __all__ = [
     "CumulativeTrapezoidArgs", "CumulativeTrapezoidBackwardArgs", "CumulativeTrapezoidBackwardDescriptor",
@@ -57,6 +59,13 @@ class CumulativeTrapezoidDescriptor(TrapezoidDescriptor):
     def runs(self) -> Sequence[Run | Scan]:
         return _running_areas(self.extent, self.element, self.has_x)
 
+    @property
+    def running(self) -> Running:
+        operands = (0, 1) if self.has_x else (0,)
+        formulas = _running_formulas(self.element, self.has_x)
+        bounds = (self.extent,) * len(operands)
+        return Running(formulas, self.result_shape, self.axis, operands, bounds, RESULT, next_to=1, is_back=False)
+
 
 @dataclass(frozen=True)
 class CumulativeTrapezoidBackwardDescriptor(TrapezoidBackwardDescriptor):
@@ -77,6 +86,19 @@ class CumulativeTrapezoidBackwardDescriptor(TrapezoidBackwardDescriptor):
     @property
     def runs(self) -> Sequence[Run | Scan]:
         return _gradients(self.extent, self.element, self.has_x, self.shares_points)
+
+    @property
+    def running(self) -> Running | None:
+        if self.has_x or not self.count:
+            return None
+        return Running(
+            gradient_formulas(self.element), self.shape, self.axis, (UPSTREAM,), (self.count,), 3, next_to=-1, is_back=True
+        )
+
+
+@functools.cache
+def _running_formulas(element: ElementKind, has_x: bool) -> Formulas:
+    return running_formulas(area(0, 1, element, has_x), (0, 1) if has_x else (0,), element, 0 if has_x else 1)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -119,7 +141,7 @@ class CumulativeTrapezoidBackwardArgs(Args):
 class CumulativeTrapezoidCases(TrapezoidCases):
     # Shape, axis, and of points how many axes they have: rows and columns, one point or none, split among threads and programs.
     CORNERS = (
-        ((9, 18), 1, 1), ((2, 9, 5), 1, 3), ((17, 9), 0, 0), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((70_001,), 0, 0), ((3, 20_001), 1, 1),
+        ((9, 18), 1, 1), ((2, 9, 5), 1, 3), ((6, 300), 1, 0), ((17, 9), 0, 0), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((70_001,), 0, 0), ((3, 20_001), 1, 1),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason
+from baracuda_kernels.ops.neighbours.running import Running
 from baracuda_kernels.ops.neighbours.runs import Room, Run, Scan
 from baracuda_kernels.ops.scan.descriptor import ScanDescriptor, ScanKind
 
@@ -54,6 +55,11 @@ class LineDescriptor(Descriptor):
     def rooms(self) -> tuple[Room, ...]:
         """What the runs leave for each other."""
         return ()
+
+    @property
+    def running(self) -> Running | None:
+        """What all of it is in one scan, if it is one."""
+        return None
 
     def element_of(self, operand: int) -> ElementKind:
         """Of an operand by its place among the args, or of a room."""

@@ -28,17 +28,19 @@ def kernels(
 ) -> tuple[Kernel, ...]:
     """Of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
     bytes_on_cpu = _bytes(llvm_reduction_launch.workspace_bytes, geometry.split_bytes)
-    bytes_on_cuda = _bytes(triton_reduction_tiles.workspace_bytes, tiles.split_bytes)
+    bytes_on_cuda = _bytes(triton_reduction_tiles.workspace_bytes, tiles.split_bytes, is_in_one=True)
     return (
         Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:in_runs", guarantee, elements, limits, bytes_on_cpu),
         Kernel(f"triton.{name}", BackendKind.TRITON, "triton:in_runs", on_cuda or guarantee, elements, limits, bytes_on_cuda),
     )
 
 
-def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int]) -> Callable[[Any], int]:
-    """What the sums and scans among a problem's runs need, one after the other, beside the rooms."""
+def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int], is_in_one: bool = False) -> Callable[[Any], int]:
+    """What the sums and scans among a problem's runs need, one after the other, beside the rooms; or what one scan does that is all of it."""
 
     def needed(problem: Any) -> int:
+        if is_in_one and problem.running is not None and problem.running.is_inside:
+            return of_scan(problem.scan_of(Scan(problem.running.output, problem.running.output, problem.count)))
         return room_offsets(problem)[-1] + max((of_run(problem, run) for run in problem.runs), default=0)
 
     def of_run(problem: Any, run: Run | Scan) -> int:

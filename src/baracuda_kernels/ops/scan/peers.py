@@ -28,11 +28,10 @@ def scan_backward(descriptor: ScanBackwardDescriptor, operands: dict[str, Any]) 
 
     if descriptor.kind in ABOUT_NAN or descriptor.reverse:
         return
-    axis, function = descriptor.axis, getattr(torch, descriptor.kind.value)
-
-    def first(x: Any) -> Any:
-        """Without the indices, if there are any."""
-        result = function(x, axis)
-        return result if isinstance(result, torch.Tensor) else result[0]
-
-    yield ALLOCATING, differentiated(first, operands["d_result"], operands["input"])
+    d_result, axis, function = operands["d_result"], descriptor.axis, getattr(torch, descriptor.kind.value)
+    if descriptor.reads_indices:  # what autograd calls; of the tensor it has but the shape
+        yield ALLOCATING, lambda: torch.ops.aten.cummaxmin_backward(d_result, d_result, operands["indices"], axis)
+        return
+    # The gradient of a sum is the same for all elements.
+    x = operands["input"] if descriptor.reads_input else torch.empty_like(d_result)
+    yield ALLOCATING, differentiated(lambda x: function(x, axis), d_result, x)

@@ -17,13 +17,25 @@ from dataclasses import dataclass, replace
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.elementary import exp, log
+from baracuda_kernels.formula.elementary import exp, exp_nonpositive, log_normal
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
-from baracuda_kernels.ops.scan.scaled import scaled, settled, unscaled
+from baracuda_kernels.ops.scan.scaled import multiplied, scaled, settled, unscaled
 
-__all__ = ["ALL", "FORWARD", "INTEGERS", "PREFIX", "SUFFIX", "Formulas", "Row", "computed_in", "formulas_of", "tree_formulas_of"]
+__all__ = [
+    "ALL",
+    "FORWARD",
+    "INTEGERS",
+    "PREFIX",
+    "SUFFIX",
+    "Formulas",
+    "Row",
+    "computed_in",
+    "formulas_of",
+    "running_sum",
+    "tree_formulas_of",
+]
 
 I64 = ElementKind.I64
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, ElementKind.U8, ElementKind.BOOL)
@@ -52,6 +64,7 @@ class Row:
     least_states: int = 2  # without an output for the others, only so many are kept
     settle: Callable[[State], State] | None = None  # what becomes of a state before a tile of others is joined to it
     lift: Callable[[State, Expr], Expr] | None = None  # of a pair for a power and a sum: the sum beside another power
+    falls: bool = False  # whether that power falls along the walk rather than rises
     commutes: bool = False  # whether states may be joined in another order
 
     def computed_in(self, element: ElementKind) -> ElementKind:
@@ -101,7 +114,7 @@ def _shifted_sum(a: State, b: State) -> State:
     (m, s), (n, t) = a, b
     gap = n - m
     # Equal infinities are no distance apart; NaN is, and makes the power NaN.
-    power = exp(where(eq(m, n), 0.0, -absolute(gap)))
+    power = exp_nonpositive(where(eq(m, n), 0.0, -absolute(gap)))
     rises = n > m
     return where(rises | is_nan(n), n, m), where(rises, s * power + t, s + t * power)
 
@@ -113,7 +126,8 @@ def _decayed(a: State, b: State) -> State:
 
 
 def _share(state: State, d: Expr, x: Expr, y: Expr, place: Expr) -> State:
-    return (where(eq(x, -INFINITY), 0.0, exp(x - y) * state[1]),)
+    """Beside the power of the state, which may be less than y."""
+    return (where(eq(x, -INFINITY), 0.0, exp(x - state[0]) * state[1]),)
 
 
 def _same_run(a: State, b: State) -> State:
@@ -141,21 +155,27 @@ FORWARD = {
         lambda x, place: (x, constant(1, x.element)),
         _shifted_sum,
         lambda _: (-INFINITY, 0),
-        lambda state, x, place: (state[0] + log(state[1]),),
-        lift=lambda state, power: state[1] * exp(state[0] - power),
+        lambda state, x, place: (state[0] + log_normal(state[1]),),  # no sum is far below the 1 of its largest element
+        lift=lambda state, power: state[1] * exp_nonpositive(state[0] - power),
         commutes=True,
     ),
 }
+
+
+def _wide(state: State) -> State:
+    return convert(state[0], ElementKind.F64), state[1]
+
+
 _SCALED = Row(
-    lambda x, place: scaled(x),
-    lambda a, b: (a[0] * b[0], a[1] + b[1]),
+    lambda x, place: _wide(scaled(x)),
+    multiplied,
     lambda _: (1, 0),
     lambda state, x, place: (unscaled(state, x.element),),
     settle=settled,
 )
 SCALED = {  # products of floats, joined in any order
     ScanKind.CUMPROD: _SCALED,
-    ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: scaled(where(is_nan(x), 1.0, x))),
+    ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: _wide(scaled(where(is_nan(x), 1.0, x)))),
 }
 _CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes down to it, in its own way
     lambda d, x, place: (d, x),
@@ -183,7 +203,14 @@ BACKWARD = {
     ),
     ScanKind.CUMMAX: _EXTREMUM_BACK,
     ScanKind.CUMMIN: _EXTREMUM_BACK,
-    ScanKind.LOGCUMSUMEXP: Row(lambda d, x, y, place: (y, d), _decayed, lambda _: (INFINITY, 0), _share),
+    ScanKind.LOGCUMSUMEXP: Row(
+        lambda d, x, y, place: (y, d),
+        _decayed,
+        lambda _: (INFINITY, 0),
+        _share,
+        lift=lambda state, power: state[1] * exp_nonpositive(power - state[0]),
+        falls=True,
+    ),
 }
 
 
@@ -203,6 +230,8 @@ class Formulas:
     chain: bool
     exact: bool
     commutes: bool
+    falls: bool = False
+    numbers: int = 0  # parameters in f64, after the operands
 
 
 def _row(problem: ScanDescriptor) -> Row:
@@ -249,12 +278,23 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     settled = None if row.settle is None else expanded(row.settle(earlier), rough)
     lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),), rough)
     formulas = (expanded(term, rough), expanded(joined, rough), expanded(stored, rough), settled, lifted)
-    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes)
+    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes, row.falls)
 
 
 def _widened(x: Expr, computing: ElementKind) -> Expr:
     """Operands are computed with in one element; indices stay what they are."""
     return x if x.element is I64 else convert(x, computing)
+
+
+def running_sum(
+    inputs: tuple[ElementKind, ...], numbers: int, total: ElementKind, term: Expr, value: Expr, output: ElementKind
+) -> Formulas:
+    """Of terms of operands, parameters and the place; the value is of the sum, and all of these."""
+    rough, total_of = output in HALVES, (input_of(0, total), input_of(1, total))
+    terms, sums, values = (
+        expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))
+    )
+    return Formulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers=numbers)
 
 
 def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> Formulas:

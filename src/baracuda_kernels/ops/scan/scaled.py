@@ -1,7 +1,7 @@
-"""Products that overflow nowhere on the way: a number m of f64 near 1, and a power e of two, that stand for m 2^e.
+"""Products that overflow nowhere on the way: a number m near 1, and a power e of two, that stand for m 2^e.
 
 Joined as a tree, a part of a product may be larger than any float although the whole is none too large, or is zero. Of up to a thousand
-factors, each between the roots of 1/2 and of 2, it stays within 2^-512 and 2^512. Zeros, infinities and NaN are m as they are.
+factors, each between the roots of 1/2 and of 2, it stays within 2^-512 and 2^512, and so within f64. Zeros, infinities and NaN are m as they are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, where
 
-__all__ = ["MOST_FACTORS", "scaled", "settled", "unscaled"]
+__all__ = ["MOST_FACTORS", "multiplied", "scaled", "settled", "unscaled"]
 
 F32, F64, I32, I64 = ElementKind.F32, ElementKind.F64, ElementKind.I32, ElementKind.I64
 MOST_FACTORS = 1024  # that are joined before one of them is settled
@@ -28,7 +28,11 @@ def scaled(x: Expr) -> tuple[Expr, Expr]:
     power = (bitcast(absolute(normal), integer) - _ROOT_OF_HALF[x.element]) >> digits
     m = where(_has_power(x), bitcast(bits - (power << digits), x.element), x)
     e = convert(power, I32) - where(is_subnormal, constant(digits, I32), 0)
-    return convert(m, F64), where(_has_power(x), e, 0)
+    return m, where(_has_power(x), e, 0)
+
+
+def multiplied(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, Expr]:
+    return a[0] * b[0], a[1] + b[1]
 
 
 def _has_power(x: Expr) -> Expr:

@@ -12,6 +12,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.formula.expression import HALVES
 from baracuda_kernels.ops.scan import reference, tiles
 from baracuda_kernels.ops.scan.cases import ScanBackwardCases, ScanCases
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor
@@ -34,7 +35,10 @@ def fixed_order(descriptor: ScanDescriptor) -> PrecisionGuarantee:
 def fixed_by_layout(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     """How states are joined as a tree depends on how lines lie, and how many there are; of integers and extrema that has no say."""
     formulas = tree_formulas_of(descriptor)
-    return _in(formulas.states[0], formulas.exact or not formulas.states[0].is_float)
+    computing = formulas.states[0]
+    if descriptor.element in HALVES and not isinstance(descriptor, ScanBackwardDescriptor):
+        computing = computed_in(descriptor)  # products in more than that down columns alone
+    return _in(computing, formulas.exact or not formulas.states[0].is_float)
 
 
 def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:

@@ -33,7 +33,6 @@ ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a de
 PROGRAMS = 16384  # of segments: so many that little of the device is idle in the end
 FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and whose totals are no burden to each other
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
-OF_PRODUCT = 16  # elements that a thread has of a line whose product it walks along
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
 
@@ -116,10 +115,10 @@ def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
     return _tile(SUFFIX, lines, extent, by_columns)
 
 
-def lines_tile(lines: int, extent: int) -> ScanTile:
-    """The same, whose programs walk along whole lines: of one warp, so that nothing waits for others."""
-    steps = min(LANES * OF_PRODUCT, power_of_two(extent))
-    return ScanTile(min(LANES * OF_PRODUCT // steps, power_of_two(lines)), steps, 1, 0)
+def lines_tile(lines: int, extent: int, per_thread: int) -> ScanTile:
+    """Of programs that walk along whole lines: of one warp, so that nothing waits for others."""
+    steps = min(LANES * per_thread, power_of_two(extent))
+    return ScanTile(min(LANES * per_thread // steps, power_of_two(lines)), steps, 1, 0)
 
 
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:

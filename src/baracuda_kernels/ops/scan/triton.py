@@ -9,9 +9,10 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Lent
+from baracuda_kernels.formula.expression import HALVES
+from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
 from baracuda_kernels.ops.scan.tiles import (
     ENOUGH_ROWS,
@@ -26,13 +27,15 @@ from baracuda_kernels.ops.scan.tiles import (
 )
 from baracuda_kernels.ops.scan.triton_back import scan_back
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, WHOLE, functions, scan_tiles
+from baracuda_kernels.ops.scan.triton_factors import factor_functions, scan_factors
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_lines
 from baracuda_kernels.ops.scan.walk import Walk
 
-__all__ = ["calls", "scan", "scan_backward"]
+__all__ = ["calls", "scan", "scan_backward", "scan_calls"]
 
 LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
+OF_PRODUCT = 16  # elements that a thread has of a line whose product it walks along
 Operand = At | Lent
 
 
@@ -62,10 +65,15 @@ def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bo
     operands = tuple(map(At, given, (*formulas.inputs, *formulas.outputs)))
     if isinstance(problem, ScanBackwardDescriptor) and problem.kind in PRODUCTS:
         return _product_calls(problem, formulas, operands, strides, is_back)
-    return _scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
+    if problem.kind in PRODUCTS and problem.element in HALVES:
+        walk = Walk.of(problem.shape, problem.axis, strides, is_back)
+        tile = lines_tile(walk.beside.extent, problem.extent, VECTOR_BYTES // problem.element.size)
+        if not walk.by_columns and split_for(walk.programs(tile), problem.extent, by_columns=False).segments == 1:
+            return [_factors_call(problem, operands, walk, tile)]
+    return scan_calls(formulas, problem.shape, problem.axis, operands, strides, is_back)
 
 
-def _scan_calls(
+def scan_calls(
     formulas: Formulas,
     shape: Shape,
     axis: int,
@@ -73,8 +81,9 @@ def _scan_calls(
     strides: Sequence[Sequence[int]],
     is_back: bool,
     may_split: bool = True,
+    numbers: tuple[Step, ...] = (),
 ) -> list[Call]:
-    """For operands of these strides, inputs before outputs."""
+    """For operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
@@ -96,7 +105,7 @@ def _scan_calls(
         programs = walk.programs(tile) * split.segments
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         common = functions(formulas).constants() | walk.constants(tile, programs)
-        common |= {"PART": part.value, "TOTALS_AT_ONCE": tile.totals}
+        common |= {"PART": part.value, "TOTALS_AT_ONCE": tile.totals, "FALLS": formulas.falls}
         if is_back and not walk.by_columns:
             of_body = {"GROUP": walk.group(tile, formulas)}
         else:
@@ -107,6 +116,7 @@ def _scan_calls(
             programs,
             (
                 *given,
+                numbers,
                 *walk.counts(tile, element),
                 Count(-(-split.length // tile.height)),
                 Count(split.segments),
@@ -121,6 +131,27 @@ def _scan_calls(
     if split.segments == 1:
         return [call(WHOLE, operands[inputs:])]
     return [call(TOTALS, ()), call(SEGMENTS, operands[inputs:])]
+
+
+def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> Call:
+    """Products of halves, whose numbers are small enough for f32."""
+    programs = walk.programs(tile)
+    return Call(
+        scan_factors,
+        programs,
+        (
+            *operands,
+            *walk.counts(tile, problem.element),
+            Count(-(-problem.extent // tile.steps)),
+            *walk.steps(tile, problem.element),
+        ),
+        factor_functions()
+        | {"SKIPS_NAN": problem.kind is ScanKind.NANCUMPROD, "REVERSE": walk.is_back}
+        | {"GROUP": min(VECTOR_BYTES // problem.element.size, tile.steps)}
+        | walk.constants(tile, programs),
+        tile.warps,
+        contracts=False,
+    )
 
 
 def _product_calls(
@@ -156,13 +187,13 @@ def _product_calls(
     joined: list[Call] = []
     for each, first, is_reverse in ((PREFIX, 0, False), (SUFFIX, len(PREFIX.states), True)):
         there = totals[first : first + len(each.states)]
-        joined += _scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
+        joined += scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
     return [call(TOTALS), *joined, call(SEGMENTS)]
 
 
 def _lines_call(problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
     """Which walks along whole lines."""
-    tile = lines_tile(walk.beside.extent, problem.extent)
+    tile = lines_tile(walk.beside.extent, problem.extent, OF_PRODUCT)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
     return Call(
         product_gradients_of_lines,

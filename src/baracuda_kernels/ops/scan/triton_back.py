@@ -11,16 +11,27 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import along, filled, offset
-from baracuda_kernels.ops.scan.triton_bodies import NEAR, SEGMENTS, TOTALS, chosen, come_to, row_of
+from baracuda_kernels.ops.scan.triton_bodies import (
+    SEGMENTS,
+    TOTALS,
+    added,
+    chosen,
+    come_to,
+    last_power,
+    near_power,
+    row_of,
+    summing,
+)
+from baracuda_kernels.ops.scan.triton_groups import apart, before_groups, joined_back, terms, together
 
 __all__ = ["scan_back"]
 
 
 @triton.jit
 def scan_back(
-    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
+    inputs, outputs, totals, numbers, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
+    SCAN: tl.constexpr, FALLS: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
     STEPS: tl.constexpr, GROUP: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side. A tile is `LINES` lines
@@ -52,23 +63,23 @@ def scan_back(
         place = begun[:, :, None] + tl.arange(0, GROUP)[None, None, :]
         inside = (place >= 0) & is_there[:, :, None]
         values = read(sources, place, inside, axis_steps, ALONG, GROUP)
-        is_nearer = (place >= -GROUP) & (is_there & (group > 0))[:, :, None]
-        nearer = read(sources, place + GROUP, is_nearer, axis_steps, ALONG, GROUP)
         # An output may be an input: none of a tile is written before the scan has had all of it from all threads.
         # What is not there may be anything, as may a last tile's carry: nothing comes after them.
         own = terms(values, begun, TERM, GROUPS, LINES, GROUP)
-        others = terms(nearer, begun + GROUP, TERM, GROUPS, LINES, GROUP)
         if LIFTED is not None:
-            states = of_powers(carry, own, others, begun, is_there, START, JOINED, LIFTED, SCAN, GROUPS, LINES, GROUP)
+            results, carry = of_powers(
+                carry, own, values, begun, is_there, JOINED, LIFTED, VALUE, SCAN, FALLS, GROUPS, LINES, GROUP
+            )
         else:
+            is_nearer = (place >= -GROUP) & (is_there & (group > 0))[:, :, None]
+            nearer = read(sources, place + GROUP, is_nearer, axis_steps, ALONG, GROUP)
+            others = terms(nearer, begun + GROUP, TERM, GROUPS, LINES, GROUP)
             states = of_states(carry, own, others, START, JOINED, SCAN, GROUPS, LINES, GROUP)
-        carry = row_of(states[0], GROUPS - 1, GROUPS)
+            results = values_of(states, values, begun, VALUE, GROUPS, LINES, GROUP)
+            carry = row_of(states[0], GROUPS - 1, GROUPS)
         if SETTLED is not None:
             carry = SETTLED(carry)
         if PART != TOTALS:
-            results = ()
-            for k in tl.static_range(GROUP):
-                results += (filled(VALUE(states[k], values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
             for i in tl.static_range(len(outputs)):
                 step = along(place, axis_steps[len(inputs) + i], ALONG[len(inputs) + i])
                 tl.store(targets[i] + step, together(results, i, GROUP).to(outputs[i].dtype.element_ty), mask=inside)
@@ -93,14 +104,6 @@ def read(sources, place, inside, axis_steps, ALONG: tl.constexpr, GROUP: tl.cons
 
 
 @triton.jit
-def terms(values, begun, TERM: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr):
-    found = ()
-    for k in tl.static_range(GROUP):
-        found += (filled(TERM(values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
-    return found
-
-
-@triton.jit
 def of_states(
     carry, own, others, START: tl.constexpr, JOINED: tl.constexpr, SCAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
@@ -118,25 +121,55 @@ def of_states(
 
 @triton.jit
 def of_powers(
-    carry, own, others, begun, is_there, START: tl.constexpr, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr,
+    carry, own, values, begun, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, VALUE: tl.constexpr, SCAN: tl.constexpr,
+    FALLS: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """The values of pairs (m, s) for exp(m) s, and the carry after them."""
+    last = tl.broadcast_to(carry[0], (GROUPS, LINES))
+    for k in tl.static_range(GROUP):
+        power = tl.where(begun + k >= 0, own[k][0], carry[0])
+        last = tl.minimum(last, power) if FALLS else tl.maximum(last, power)
+    first = row_of(own[GROUP - 1], 0, GROUPS)[0]
+    top, is_near = near_power(last_power(last, 0, FALLS), first, carry[0], is_there, FALLS)
+    if is_near:
+        results, carry = beside_one_power(carry, top, own, values, begun, LIFTED, VALUE, GROUPS, LINES, GROUP)
+    else:
+        results, carry = beside_their_own(carry, own, values, begun, JOINED, VALUE, SCAN, GROUPS, LINES, GROUP)
+    return results, carry
+
+
+@triton.jit
+def beside_one_power(
+    carry, power, own, values, begun, LIFTED: tl.constexpr, VALUE: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr
+):  # fmt: skip
+    """Plain sums, where running powers are near each other."""
+    sums = lifted_sums(own, power, LIFTED, GROUP)
+    before, after = before_groups(LIFTED(carry, (power,)), (sums[0],), added, summing, GROUPS, LINES)
+    states = ()
+    for k in tl.static_range(GROUP):
+        states += ((power, before[0] + sums[k]),)  # type: ignore[assignment]
+    return values_of(states, values, begun, VALUE, GROUPS, LINES, GROUP), (power, after[0])
+
+
+@triton.jit
+def beside_their_own(
+    carry, own, values, begun, JOINED: tl.constexpr, VALUE: tl.constexpr, SCAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one."""
-    top = carry[0]
+    within = joined_back(own, JOINED, GROUP)
+    before, after = before_groups(carry, within[0], JOINED, SCAN, GROUPS, LINES)
+    states = ()
     for k in tl.static_range(GROUP):
-        top = tl.maximum(top, tl.max(tl.where(begun + k >= 0, own[k][0], top), 0, keep_dims=True))
-    first = row_of(own[GROUP - 1], 0, GROUPS)[0]
-    is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
-    if tl.min(is_near.to(tl.int32)) > 0:
-        nearer = tl.where(tl.arange(0, GROUPS)[:, None] > 0, lifted_sums(others, top, LIFTED, GROUP)[0], 0.0)
-        before = tl.cumsum(nearer, 0) + LIFTED(carry, (top,))[0]
-        sums = lifted_sums(own, top, LIFTED, GROUP)
-        states = ()
-        for k in tl.static_range(GROUP):
-            states += ((tl.broadcast_to(top, (GROUPS, LINES)), before + sums[k]),)  # type: ignore[assignment]
-    else:
-        states = of_states(carry, own, others, START, JOINED, SCAN, GROUPS, LINES, GROUP)
-    return states
+        states += (JOINED(before, within[k]),)  # type: ignore[assignment]
+    return values_of(states, values, begun, VALUE, GROUPS, LINES, GROUP), after
+
+
+@triton.jit
+def values_of(states, values, begun, VALUE: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr):
+    results = ()
+    for k in tl.static_range(GROUP):
+        results += (filled(VALUE(states[k], values[k], ((begun + k).to(tl.int64),)), (GROUPS, LINES)),)  # type: ignore[assignment]
+    return results
 
 
 @triton.jit
@@ -145,37 +178,3 @@ def lifted_sums(states, top, LIFTED: tl.constexpr, GROUP: tl.constexpr):
     for k in tl.static_range(1, GROUP):
         sums = (LIFTED(states[GROUP - 1 - k], (top,))[0] + sums[0],) + sums  # type: ignore[assignment]  # noqa: RUF005
     return sums
-
-
-@triton.jit
-def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those after it."""
-    joined = (states[GROUP - 1],)
-    for k in tl.static_range(1, GROUP):
-        joined = (JOINED(joined[0], states[GROUP - 1 - k]),) + joined  # type: ignore[assignment]  # noqa: RUF005
-    return joined
-
-
-@triton.jit
-def apart(values, GROUP: tl.constexpr):
-    """The elements of groups, the last axis, one by one."""
-    if GROUP == 1:
-        return (tl.reshape(values, (values.shape[0], values.shape[1])),)
-    else:
-        even, odd = tl.split(tl.reshape(values, (values.shape[0], values.shape[1], GROUP // 2, 2)))
-        evens, odds = apart(even, GROUP // 2), apart(odd, GROUP // 2)
-        found = ()
-        for k in tl.static_range(GROUP // 2):
-            found += (evens[k], odds[k])  # type: ignore[assignment]
-        return found
-
-
-@triton.jit
-def together(results, i: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0, EVERY: tl.constexpr = 1):
-    """Of every element of a group one result, as the last axis."""
-    if GROUP == 1:
-        return results[FIRST][i][:, :, None]
-    else:
-        even = together(results, i, GROUP // 2, FIRST, 2 * EVERY)
-        pairs = tl.join(even, together(results, i, GROUP // 2, FIRST + EVERY, 2 * EVERY))
-        return tl.reshape(pairs, (pairs.shape[0], pairs.shape[1], GROUP))

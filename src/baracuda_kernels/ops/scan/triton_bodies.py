@@ -19,12 +19,13 @@ from baracuda_kernels.formula.triton_source import function, name_of, taking
 from baracuda_kernels.gpu.indexing import along, filled, offset
 from baracuda_kernels.ops.scan.rows import Formulas
 
-__all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "functions", "only_row", "scan_tiles", "scanning"]
+__all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "as_floats", "functions", "only_row", "scan_tiles", "scanning"]
 
 WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
 SEGMENTS = tl.constexpr(2)
 NEAR = tl.constexpr(16.0)  # powers of e: small beside the precision of a logarithm, and of a sum
+IN_RANGE = tl.constexpr(64.0)  # powers of e that are normal numbers, and their inverses
 INTERPRETED = tl.constexpr(is_interpreted())
 
 
@@ -45,16 +46,17 @@ class Functions(NamedTuple):
 
 @functools.cache
 def functions(formulas: Formulas) -> Functions:
-    states, inputs = formulas.states, (*formulas.inputs, ElementKind.I64)
+    given = (*formulas.inputs, *[ElementKind.F64] * formulas.numbers)
+    states, inputs = formulas.states, (*given, ElementKind.I64)
     start = tuple(constant(value, element) for value, element in zip(formulas.start, states, strict=True))
     join = Program((*states, *states), states, formulas.combine)
     settle = None if formulas.settle is None else taking(Program(states, states, formulas.settle), len(states))
     lift = None if formulas.lift is None else taking(Program((*states, states[0]), states[:1], formulas.lift), len(states), 1)
     return Functions(
         taking(Program((), states, start)),
-        taking(Program(inputs, states, formulas.term), len(formulas.inputs), 1),
+        taking(Program(inputs, states, formulas.term), len(given), 1),
         taking(join, len(states), len(states)),
-        taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(formulas.inputs), 1),
+        taking(Program((*states, *inputs), formulas.outputs, formulas.value), len(states), len(given), 1),
         settle,
         lift,
         scanning(join),
@@ -82,9 +84,9 @@ def scanning(join: Program, is_back: bool = False) -> Any:
 
 @triton.jit
 def scan_tiles(
-    inputs, outputs, totals, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
+    inputs, outputs, totals, numbers, lines, blocks, extent, tiles, segments, extents, outer_steps, beside_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SETTLED: tl.constexpr, LIFTED: tl.constexpr,
-    SCAN: tl.constexpr, COMMUTES: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
+    SCAN: tl.constexpr, COMMUTES: tl.constexpr, FALLS: tl.constexpr, PART: tl.constexpr, REVERSE: tl.constexpr,
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
     TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -111,6 +113,7 @@ def scan_tiles(
     for i in tl.static_range(len(inputs)):
         source = inputs[i] + offset(outer, extents, outer_steps[i]) + along(line, beside_steps[i], BESIDE[i])
         sources += (source + along(extent - 1, axis_steps[i], ALONG[i]) if REVERSE else source,)  # type: ignore[assignment]
+    parameters = as_floats(numbers)
     slot = (outer.to(tl.int64) * lines + line) * segments
     carry = filled(START(), (1, COLUMNS))  # the same for all pieces
     if PART == SEGMENTS:
@@ -132,14 +135,14 @@ def scan_tiles(
         if not AHEAD:
             values = read(sources, at, inside, axis_steps, ALONG, REVERSE)
         place = extent - 1 - at if REVERSE else at
-        states = filled(TERM(values, (place.to(tl.int64),)), (STEPS, COLUMNS))
+        states = filled(TERM(values + parameters, (place.to(tl.int64),)), (STEPS, COLUMNS))
         # What is not there may be anything, as may a last tile's carry: nothing comes after them.
         if LIFTED is not None:
             states = chosen(inside, states, START(), (STEPS, COLUMNS))
         if PART == TOTALS and COMMUTES:
             carry = JOINED(carry, states)
         elif LIFTED is not None:
-            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, STEPS, STRIPS, LINES)
+            states, carry = scan_powers(carry, states, is_there, JOINED, LIFTED, SCAN, FALLS, STEPS, STRIPS, LINES)
         else:
             states = SCAN(states)
             before, carry = joined_strips(carry, states, JOINED, STEPS, STRIPS, LINES)
@@ -147,7 +150,7 @@ def scan_tiles(
         if SETTLED is not None:
             carry = SETTLED(carry)
         if PART != TOTALS:
-            results = VALUE(states, values, (place.to(tl.int64),))
+            results = VALUE(states, values + parameters, (place.to(tl.int64),))
             for i in tl.static_range(len(outputs)):
                 target = outputs[i] + offset(outer, extents, outer_steps[len(inputs) + i])
                 target += along(line, beside_steps[len(inputs) + i], BESIDE[len(inputs) + i])
@@ -162,6 +165,15 @@ def scan_tiles(
             before, carry = joined_strips(filled(START(), (1, COLUMNS)), SCAN(carry), JOINED, STEPS, STRIPS, LINES)
         for i in tl.static_range(len(totals)):
             tl.store(totals[i] + slot + segment, carry[i], mask=is_there & (strip == 0))
+
+
+@triton.jit
+def as_floats(numbers):
+    """The parameters of formulas, which are given as the bits of f64."""
+    found = ()
+    for i in tl.static_range(len(numbers)):
+        found += (numbers[i].to(tl.int64).to(tl.float64, bitcast=True),)  # type: ignore[assignment]
+    return found
 
 
 @triton.jit
@@ -232,22 +244,21 @@ def shaped(states, SHAPE: tl.constexpr):
 
 @triton.jit
 def scan_powers(
-    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr,
+    carry, states, is_there, JOINED: tl.constexpr, LIFTED: tl.constexpr, SCAN: tl.constexpr, FALLS: tl.constexpr,
     STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
-    """Of pairs (m, s) for exp(m) s. Where no running m is far below the largest, sums beside that one: a power for each state, and not for
-    each that is joined."""
-    largest = tl.max(states[0], 0, keep_dims=True)
+    """Of pairs (m, s) for exp(m) s. Where running powers are near each other, sums beside the last of them: a power for each state, and not
+    for each that is joined."""
+    last = last_power(states[0], 0, FALLS)
     first = row_of(states, 0, STEPS)[0]
     if STRIPS > 1:
         piece = tl.arange(0, STRIPS)[None, :, None]
-        largest = tl.max(tl.reshape(largest, (1, STRIPS, LINES)), 1, keep_dims=True)
-        largest = tl.reshape(tl.broadcast_to(largest, (1, STRIPS, LINES)), (1, STRIPS * LINES))
+        last = last_power(tl.reshape(last, (1, STRIPS, LINES)), 1, FALLS)
+        last = tl.reshape(tl.broadcast_to(last, (1, STRIPS, LINES)), (1, STRIPS * LINES))
         first = only_row(tl.reshape(first, (1, STRIPS, LINES)), piece == 0, 1)
         first = tl.reshape(tl.broadcast_to(first, (1, STRIPS, LINES)), (1, STRIPS * LINES))
-    top = tl.maximum(largest, carry[0])
-    is_near = (top - tl.maximum(first, carry[0]) <= NEAR) | (is_there == 0)  # never so of infinities and NaN
-    if tl.min(is_near.to(tl.int32)) > 0:
+    top, is_near = near_power(last, first, carry[0], is_there, FALLS)
+    if is_near:
         sums = tl.cumsum(LIFTED(states, (top,))[0], 0)
         before_sums, sum_after = joined_strips(LIFTED(carry, (top,)), (sums,), added, STEPS, STRIPS, LINES)
         m, s, carry_m, carry_s = tl.broadcast_to(top, (STEPS, STRIPS * LINES)), sums + before_sums[0], top, sum_after[0]
@@ -257,6 +268,32 @@ def scan_powers(
         m, s = JOINED(before, scanned)
         carry_m, carry_s = after
     return (m, s), (carry_m, carry_s)
+
+
+@triton.jit
+def last_power(powers, AXIS: tl.constexpr, FALLS: tl.constexpr):
+    """That of the last running state along an axis."""
+    return tl.min(powers, AXIS, keep_dims=True) if FALLS else tl.max(powers, AXIS, keep_dims=True)
+
+
+@triton.jit
+def near_power(last, first, carried, is_there, FALLS: tl.constexpr):
+    """The power that sums of a tile are taken beside, from its first and last ones and what ran before, and whether all are near it.
+
+    Sums that rise beside a larger power lose digits; those that fall beside a smaller one have but to be within range. Infinities are never near.
+    """
+    if FALLS:
+        power = tl.minimum(last, carried)
+        is_near = tl.maximum(first, tl.where(carried < float("inf"), carried, first)) - power <= IN_RANGE
+    else:
+        power = tl.maximum(last, carried)
+        is_near = power - tl.maximum(first, carried) <= NEAR
+    return power, tl.min((is_near | (is_there == 0)).to(tl.int32)) > 0
+
+
+@triton.jit
+def summing(terms):
+    return (tl.cumsum(terms[0], 0),)
 
 
 @triton.jit

@@ -10,8 +10,9 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.gpu.indexing import along, offset
-from baracuda_kernels.ops.scan.triton_back import apart, read, terms, together
+from baracuda_kernels.ops.scan.triton_back import read
 from baracuda_kernels.ops.scan.triton_bodies import row_of
+from baracuda_kernels.ops.scan.triton_groups import apart, terms, together
 
 __all__ = ["product_gradients_of_lines"]
 

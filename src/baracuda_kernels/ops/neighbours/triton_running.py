@@ -1,0 +1,87 @@
+"""Running sums of what neighbours make, on CUDA: what is launched for operands of any layout."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step
+from baracuda_kernels.ops.neighbours.running import Running
+from baracuda_kernels.ops.neighbours.triton_bodies import scan_neighbours
+from baracuda_kernels.ops.neighbours.views import View
+from baracuda_kernels.ops.scan.tiles import lines_tile, split_for
+from baracuda_kernels.ops.scan.triton import scan_calls
+from baracuda_kernels.ops.scan.triton_bodies import functions
+from baracuda_kernels.ops.scan.walk import Walk
+
+__all__ = ["running_calls"]
+
+
+def running_calls(problem: Any, layouts: Sequence[Any]) -> tuple[list[Call], list[View]] | None:
+    """The calls, and the views they are of; None where the problem is no such sum, or its lines lie otherwise."""
+    running: Running | None = problem.running
+    if running is None:
+        return None
+    words = struct.unpack(f"{len(problem.numbers)}q", struct.pack(f"{len(problem.numbers)}d", *problem.numbers))
+    numbers, element, extent = tuple(map(Step, words)), problem.element, running.shape[running.axis]
+    strides = [problem.stride_of(each, layouts[each].stride) for each in (*running.operands, running.output)]
+    if 0 in running.shape:
+        return [], []
+    walk = Walk.of(running.shape, running.axis, strides, running.is_back)
+    tile = lines_tile(walk.beside.extent, extent, VECTOR_BYTES // element.size)
+    if not walk.by_columns and split_for(walk.programs(tile), extent, by_columns=False).segments == 1:
+        call = _in_groups(running, walk, element, numbers)
+        return [call], [View(each, 0) for each in (*running.operands, running.output)]
+    if not running.is_inside:
+        return None
+    places = [(place, next_to) for place in range(len(running.operands)) for next_to in (0, running.next_to)] + [(-1, 0)]
+    shifted = [strides[place] for place, _ in places]
+    views = [
+        View((*running.operands, running.output)[place], by * strides[place][running.axis] * element.size) for place, by in places
+    ]
+    operands = tuple(At(number, element) for number in range(len(views)))
+    return scan_calls(running.formulas, running.shape, running.axis, operands, shifted, running.is_back, numbers=numbers), views
+
+
+def _in_groups(running: Running, walk: Walk, element: ElementKind, numbers: tuple[Step, ...]) -> Call:
+    """Each operand in vectors, if its lines begin with whole ones: those of a result are one shorter than those of what is integrated."""
+    extent, group = walk.axis.extent, VECTOR_BYTES // element.size
+    tile = lines_tile(walk.beside.extent, extent, group)
+    lies: Any = walk.steps(tile, element)
+    extents, outer, beside, axis = lies
+    ends, made, programs = (*running.bounds, extent), functions(running.formulas), walk.programs(tile)
+    begins_whole = not (running.is_back and extent % group)
+    whole = [
+        begins_whole and walk.axis.steps[place] == 1 and end % group == 0 and not any(step.value % step.multiple for step in steps)
+        for place, (end, steps) in enumerate(
+            zip(ends, ((*each, near) for each, near in zip(outer, beside, strict=True)), strict=True)
+        )
+    ]
+
+    def call(vectors: Sequence[bool]) -> Call:
+        def hinted(step: Step, place: int) -> Step:
+            return step if vectors[place] else replace(step, element=None)
+
+        counts = [hinted(Count(end, element), place) for place, end in enumerate(ends)]
+        begin = Count(extent, element) if running.is_back and any(vectors) else counts[-1]
+        operands = [At(place, element, is_whole) for place, is_whole in enumerate(vectors)]
+        steps = [tuple(hinted(step, place) for step in each) for place, each in enumerate(outer)]
+        near = [hinted(step, place) for place, step in enumerate(beside)]
+        return Call(
+            scan_neighbours,
+            programs,
+            (
+                tuple(operands[:-1]), operands[-1], numbers, Count(walk.beside.extent), Count(walk.blocks(tile)), begin,
+                tuple(counts[:-1]), Count(-(-extent // tile.steps)), extents, tuple(steps), tuple(near), axis,
+            ),
+            {"START": made.start, "TERM": made.term, "JOINED": made.joined, "VALUE": made.value, "SCAN": made.scan}
+            | {"REVERSE": running.is_back, "NEXT": running.next_to, "VECTORS": tuple(vectors[:-1]), "GROUP": min(group, tile.steps)}
+            | walk.constants(tile, programs),
+            tile.warps,
+            contracts=False,
+        )  # fmt: skip
+
+    return replace(call(whole), otherwise=call([False] * len(whole)))
