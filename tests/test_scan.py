@@ -216,7 +216,7 @@ def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
     return result.cpu().numpy()
 
 
-SEGMENTED = (((1, 400), 1, False), ((100, 3), 0, True), ((26, 64), 1, True), ((100, 12), 0, False), ((100, 12), 0, True))
+SEGMENTED = (((1, 400), 1, False), ((100, 3), 0, True), ((26, 100), 1, True), ((100, 12), 0, False), ((100, 12), 0, True))
 
 
 @pytest.mark.usefixtures("small_tiles")
