@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -147,6 +148,22 @@ def test_running_integrals_in_one_launch(shape: tuple[int, ...], axis: int, elem
         plan = plan_type.force(name, TESTED, descriptor)
         for layout in ("contiguous", "every_second"):
             run_trial(plan, random_inputs(plan_type, descriptor, rng), layout)
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_rows_that_begin_anywhere_leave_others_their_vectors() -> None:
+    """The rows of a result are one shorter than those of what is integrated, so that hardly any of them begins with a whole vector."""
+    from baracuda_kernels.ops.neighbours.triton_running import running_calls
+
+    problem = bk.CumulativeTrapezoidPlan.descriptor_type((64, 128), 1, bk.ElementKind.F32)
+    found = running_calls(problem, [SimpleNamespace(stride=(128, 1)), None, SimpleNamespace(stride=(127, 1))])
+    assert found is not None
+    ((call,), _) = found
+    in_vectors, one_by_one = call.forms()[True], call.forms()[False]
+    assert (in_vectors.constants["VECTORS"], one_by_one.constants["VECTORS"]) == ((True,), (False,))
+    (y,), result = in_vectors.arguments[:2]
+    assert (y.is_whole, result.is_whole) == (True, False)
+    assert (0, 0) in in_vectors.hints() and (1,) not in in_vectors.hints()
 
 
 @pytest.mark.usefixtures("small_tiles")
