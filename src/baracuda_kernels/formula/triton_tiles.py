@@ -62,7 +62,7 @@ def operands_of(program: Program) -> int:
 def _vectors_with_rare(program: Program, vector: int) -> int:
     """For a thread: the fewer operands, the more of each."""
     operands, words = operands_of(program), vector * _words_of_usual(program)
-    if operands <= 2:
+    if operands <= 2 or _is_packed(program):  # two numbers at once are half a vector of each
         return 4 if 4 * words <= OF_TWO_OPERANDS else 2
     return 2 if 2 * words <= (OF_THREE if operands == 3 else OF_MANY) else 1
 
