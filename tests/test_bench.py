@@ -395,6 +395,6 @@ def test_a_gradient_that_is_not_written_is_no_peer() -> None:
 
     up, a, b = torch.ones(3), torch.ones(3), torch.ones(3)
     assert len(differentiated(torch.mul, up, a, b)()) == 2  # type: ignore[arg-type]
-    for function in (torch.add, torch.sub):
+    for function, *operands in ((torch.add, a, b), (torch.sub, a, b), (torch.sgn, a)):
         with pytest.raises(PeerUnavailable, match="the given one itself"):
-            differentiated(function, up, a, b)()
+            differentiated(function, up, *operands)()

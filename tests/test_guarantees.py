@@ -20,13 +20,14 @@ from conftest import DEVICE, KERNEL_IDS, KERNELS, NATIVE, PLANS, STREAM, interpr
 
 def _cases(op: str, kernel: Any, every: int = 1) -> list[Case]:
     """Some of the corners that the kernel serves, in each of its elements."""
-    every *= 8 if interprets_products(op, kernel.name) else 1 if kernel.device is DEVICE.kind else 3
+    every *= 8 if interprets_products(op, kernel.name) else 1
     return [case for element in kernel.elements for case in served_corners(op, kernel, element)[::every]]
 
 
 def _broken(promise: str, cases: list[Case]) -> list[str]:
     """What did not hold; the promise has to be made somewhere."""
     made = [case for case in cases if PROMISES[promise].is_made(case)]
+    made = [case for number, case in enumerate(made) if case.is_native or number % 3 == 0]  # what is interpreted takes long
     findings = [(case, finding) for case in made for finding in PROMISES[promise].check(case)]
     assert findings
     return [f"{case.descriptor}: {finding.says}" for case, finding in findings if not finding.held]

@@ -35,7 +35,8 @@ def _layouts(case: Case, rng: numpy.random.Generator, everything: bool) -> tuple
     others = (*tuple(LAYOUTS)[1:], *(mixed_layouts(case.plan_type, rng) for _ in range(2))) if is_small else FEW_LAYOUTS
     if case.is_native or everything:
         return others
-    return tuple(others[(3 * case.number + place) % len(others)] for place in range(3))
+    first = 3 * case.number + list(case.kernel.elements).index(case.element)
+    return tuple(others[(first + place) % len(others)] for place in range(min(3, len(others))))
 
 
 @pytest.mark.parametrize("case", _cases())

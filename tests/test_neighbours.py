@@ -132,7 +132,17 @@ def test_running_integrals_are_rounded_once(dtype: torch.dtype) -> None:
 
 
 # Rows in whole vectors and not, of one tile and of several, short lines together; columns; lines that are split, as rows and as columns.
-RUNNING = [((24, 140), 1), ((24, 131), 1), ((2, 3, 20), 2), ((7, 3), 1), ((65, 70), 0), ((1, 200), 1), ((200, 3), 0)]
+RUNNING = [
+    ((24, 140), 1),
+    ((24, 131), 1),
+    ((2, 3, 20), 2),
+    ((7, 3), 1),
+    ((7, 2), 1),
+    ((2, 9), 0),
+    ((65, 70), 0),
+    ((1, 200), 1),
+    ((200, 3), 0),
+]
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -146,7 +156,7 @@ def test_running_integrals_in_one_launch(shape: tuple[int, ...], axis: int, elem
     ):
         descriptor = plan_type.descriptor_type(shape, axis, element, points, 1.0 if points else 0.3)
         plan = plan_type.force(name, TESTED, descriptor)
-        for layout in ("contiguous", "every_second"):
+        for layout in ("contiguous", "every_second", "backwards"):
             run_trial(plan, random_inputs(plan_type, descriptor, rng), layout)
 
 

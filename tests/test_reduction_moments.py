@@ -80,6 +80,9 @@ def test_halves_that_barely_differ(name: str, element: bk.ElementKind, monkeypat
 def test_rows_by_a_warp_each(name: str, element: bk.ElementKind, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel for the CPU has them, among infinities and NaN, for rows that are whole tiles, and that are not."""
     monkeypatch.setattr(triton_reduction_tiles, "MANY", 4)
+    taken: list[Any] = []
+    takes = triton_reduction_tiles._takes_a_warp
+    monkeypatch.setattr(triton_reduction_tiles, "_takes_a_warp", lambda *given: taken.append(takes(*given)) or taken[-1])
     for count in (2048, 2901):
         x = torch.randn(8, count, generator=torch.Generator().manual_seed(8))
         x[0, 3], x[1, 0], x[2, 70], x[3, :], x[4, ::3], x[5, :], x[5, 9] = math.inf, NAN, -math.inf, NAN, NAN, NAN, -math.inf
@@ -90,6 +93,14 @@ def test_rows_by_a_warp_each(name: str, element: bk.ElementKind, monkeypatch: py
             _on_cuda(name, given, 1, monkeypatch), found if isinstance(found, tuple) else (found,), strict=True
         ):
             assert torch.allclose(result.double(), wanted.double(), equal_nan=True, rtol=ONE_ULP)
+    assert taken and all(taken)
+
+
+def test_sums_whose_square_overflows() -> None:
+    x = torch.zeros(1_000_000, dtype=torch.float64)
+    x[::2] = 1e150
+    for name in ("var", "nanvar"):
+        assert getattr(functional, name)(x, dim=0).item() == pytest.approx(2.5e299, rel=1e-5)
 
 
 def test_many_halves_that_barely_differ() -> None:

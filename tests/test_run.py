@@ -99,17 +99,18 @@ def test_run_allocates_nothing_that_grows_with_the_problem(op: str, kernel: Any)
         plan.run(CPU, lent, args)
         runs.append((plan, lent, args))
     gc.collect()
+    peaks = []
     tracemalloc.start()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         for plan, lent, args in runs:
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             plan.run(CPU, lent, args)
-            peak = tracemalloc.get_traced_memory()[1] - before
-            assert peak < 16_384, (plan, peak)
+            peaks.append((tracemalloc.get_traced_memory()[1] - before, plan))
     tracemalloc.stop()
+    assert [(peak, plan) for peak, plan in peaks if peak >= 16_384] == []
     grabbed = sum(max(event.cpu_memory_usage, 0) for event in profile.key_averages())
-    assert grabbed <= 4096, grabbed
+    assert grabbed <= 4096, (kernel.name, grabbed)
 
 
 def test_args_can_be_used_again_and_by_another_plan() -> None:

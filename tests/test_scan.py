@@ -216,7 +216,7 @@ def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
     return result.cpu().numpy()
 
 
-SEGMENTED = (((1, 400), 1, False), ((100, 3), 0, True), ((26, 100), 1, True), ((100, 12), 0, False), ((100, 12), 0, True))
+SEGMENTED = (((1, 400), 1, False), ((100, 3), 0, True), ((26, 100), 1, True), ((130, 40), 0, False), ((100, 12), 0, True))
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -313,6 +313,7 @@ def test_parts_of_products_of_halves_do_not_overflow(element: bk.ElementKind) ->
     x[7, 30], x[7, 31] = 0.0, NAN
     x[8, ::2], x[8, 1::2] = largest_power, 1 / largest_power
     x[9, :100], x[9, 100:200] = 1.25, 0.796875
+    x[10, :20], x[10, 256::8], x[10, 511] = (2.0**12 if element is bk.ElementKind.BF16 else 1.0), 1.40625, 0.0
     plan = ScanPlan.force("triton.scan", TESTED, ScanDescriptor(ScanKind.CUMPROD, tuple(x.shape), 1, element))
     given = x.to(str(DEVICE))
     result = torch.empty_like(given)
@@ -366,6 +367,26 @@ def test_gradients_of_powers_far_from_each_other(shape: tuple[int, int], axis: i
     y = reference.scan(ScanDescriptor(ScanKind.LOGCUMSUMEXP, shape, axis, bk.ElementKind.F64, reverse), x)
     plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
     run_trial(plan, {"d_result": d, "input": x, "result": y}, in_place=("d_input", "d_result"))
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_gradients_of_powers_are_as_small_as_those_that_come_from_above() -> None:
+    """Nothing is lost on the way, though the sum beside the smallest power in a tile is far smaller still."""
+    x = numpy.tile(numpy.linspace(0.0, 60.0, 80), (7, 1)).astype("float32")
+    d = numpy.ones_like(x)
+    problem = ScanDescriptor(ScanKind.LOGCUMSUMEXP, x.shape, 1, bk.ElementKind.F32)
+    y = reference.scan(problem, x.astype(float)).astype("float32")
+    plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, ScanBackwardDescriptor(problem.kind, x.shape, 1, problem.element))
+
+    def slopes(scale: float) -> Any:
+        given = [torch.from_numpy(each).to(str(DEVICE)) for each in (d * numpy.float32(scale), x, y)]
+        result = torch.empty_like(given[0])
+        names = ("d_result", "input", "result", "d_input")
+        lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=result.device)
+        plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(**dict(zip(names, (*given, result), strict=True))))
+        return result.cpu().numpy() / numpy.float32(scale)
+
+    numpy.testing.assert_allclose(slopes(2.0**-66), slopes(1.0), rtol=1e-5)
 
 
 # --- gradients ---------------------------------------------------------------------------------------------------------------------

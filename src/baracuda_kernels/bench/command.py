@@ -100,11 +100,11 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
-    compile_ahead([(task.plan, task.descriptor) for task in tasks], device, options.jobs or cores(), console)
     rows: list[Row] = []
     host_rows: list[HostRow] = []
     try:
         with terminated_is_interrupted():
+            compile_ahead([(task.plan, task.descriptor) for task in tasks], device, options.jobs or cores(), console)
             for each in measured(tasks, [] if options.vary or options.problem or options.every_kind else ops, settings, console):
                 if isinstance(each, Row):
                     rows.append(each)

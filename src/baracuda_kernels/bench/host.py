@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.bench.engine import Settings, workspace_for
-from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, peers_of
+from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, describe, field_types
 from baracuda_kernels.bench.timing import Times, interleaved
 from baracuda_kernels.core import registry
@@ -51,7 +51,11 @@ def measure_host(op: str, plan: type[Plan[Any, Any]], settings: Settings) -> Hos
         ARGS_EACH_CALL: lambda: chosen.run(stream, workspace, plan.args_type(**operands)),
     }
     contenders |= _functions(op, descriptor, operands)
-    contenders |= {name: call for name, call in peers_of(plan, descriptor, operands) if name in (ALLOCATING, GIVEN)}
+    for name, call in peers_of(plan, descriptor, operands):
+        if name in (ALLOCATING, GIVEN):
+            with contextlib.suppress(PeerUnavailable):
+                call()
+                contenders[name] = call
     if settings.device.kind is DeviceKind.CUDA:
         contenders |= _launches_to_compare(chosen, args, operands)
     with _one_torch_thread():

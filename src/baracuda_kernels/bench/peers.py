@@ -89,8 +89,8 @@ def differentiated(function: Callable[..., Any], upstream: Any, *inputs: Any) ->
         def call() -> Any:
             return torch.autograd.grad(result, leaves, upstream, retain_graph=True)
 
-        if any(found.data_ptr() == upstream.data_ptr() for found in call()):
-            raise PeerUnavailable("its gradient is the given one itself, and not written anywhere")
+        if any(found._is_zerotensor() or found.data_ptr() == upstream.data_ptr() for found in call()):
+            raise PeerUnavailable("its gradient is the given one itself, or known to be zero, and not written anywhere")
         return call
 
     return _set_up_when_called(set_up)

@@ -71,7 +71,7 @@ def expanded_gradients(results: Sequence[Expr], rough: bool = False) -> tuple[Ex
     return _roughened(found) if rough else found
 
 
-_EXACT = ("floor", "ceil", "trunc", "rint", "lt", "le", "eq", "ne", "bitcast")  # what may jump if an operand is a little off
+_EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as truths and integers may
 
 
 def _roughened(results: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -109,7 +109,7 @@ def ldexp(x: Expr, y: Expr) -> Expr:
     most = by_element(x, 280.0, 2200.0)
     bounded = between(y, -most, most)
     k, n = nearest(bounded, 1.0)
-    quarter = n >> 2
+    _, quarter = nearest(k, 0.25)  # no factor leads back where another has lost digits
     step = power_of_two(quarter, x)
     near = absolute(y) < by_element(x, 1024.0, 2200.0)  # else 2^y is infinite or 0, whatever it is multiplied by
     part = where(near, exp_series((bounded - k) * LN2[0]), where(y > 0, INFINITY, where(y < 0, 0.0, y)))

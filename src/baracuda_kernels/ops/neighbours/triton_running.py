@@ -32,7 +32,8 @@ def running_calls(problem: Any, layouts: Sequence[Any]) -> tuple[list[Call], lis
         return [], []
     walk = Walk.of(running.shape, running.axis, strides, running.is_back)
     tile = lines_tile(walk.beside.extent, extent, VECTOR_BYTES // element.size)
-    if not walk.by_columns and split_for(walk.programs(tile), extent, by_columns=False).segments == 1:
+    # Of one area there is no telling how its two points lie from the steps of the walk.
+    if extent > 1 and not walk.by_columns and split_for(walk.programs(tile), extent, by_columns=False).segments == 1:
         call = _in_groups(running, walk, element, numbers)
         return [call], [View(each, 0) for each in (*running.operands, running.output)]
     if not running.is_inside:

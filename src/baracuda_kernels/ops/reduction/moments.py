@@ -58,7 +58,7 @@ def _half_distance(x: Expr, base: Expr) -> Expr:
 
 def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
     """Since distances are from one of the elements, no more than a factor of `count` can cancel."""
-    rest = squares - total * total / _at_least_one(count)
+    rest = squares - total * (total / _at_least_one(count))
     return where(rest < 0, 0, rest) * 4.0 / _free(count, correction)
 
 

@@ -37,7 +37,7 @@ def fixed_by_layout(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     formulas = tree_formulas_of(descriptor)
     computing = formulas.states[0]
     if descriptor.element in HALVES and not isinstance(descriptor, ScanBackwardDescriptor):
-        computing = computed_in(descriptor)  # products in more than that down columns alone
+        computing = computed_in(descriptor)  # products in f64, except along whole rows
     return _in(computing, formulas.exact or not formulas.states[0].is_float)
 
 

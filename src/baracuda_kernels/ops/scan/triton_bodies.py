@@ -25,7 +25,7 @@ WHOLE = tl.constexpr(0)  # lines from end to end
 TOTALS = tl.constexpr(1)  # what segments come to
 SEGMENTS = tl.constexpr(2)
 NEAR = tl.constexpr(16.0)  # powers of e: small beside the precision of a logarithm, and of a sum
-IN_RANGE = tl.constexpr(64.0)  # powers of e that are normal numbers, and their inverses
+IN_RANGE = tl.constexpr(32.0)  # powers of e that leave a small gradient enough digits, and their inverses
 INTERPRETED = tl.constexpr(is_interpreted())
 
 

@@ -67,7 +67,7 @@ def scan_factors(
         if SKIPS_NAN:
             x = tl.where(x != x, 1.0, x)  # noqa: PLR0124
         if are_tame(x):
-            results, after = tame_products(carry, apart(x, GROUP), SCALED, JOINED, SCAN, REVERSE, GROUPS, LINES, GROUP)
+            results, after = tame_products(carry, apart(x, GROUP), SCALED, SETTLED, JOINED, SCAN, REVERSE, GROUPS, LINES, GROUP)
         else:
             results, after = any_products(carry, apart(x, GROUP), SCALED, SETTLED, JOINED, SCAN, REVERSE, GROUPS, LINES, GROUP)
         carry = SETTLED(after)
@@ -86,7 +86,7 @@ def are_tame(x):
 
 @triton.jit
 def tame_products(
-    carry, own, SCALED: tl.constexpr, JOINED: tl.constexpr, SCAN: tl.constexpr, REVERSE: tl.constexpr,
+    carry, own, SCALED: tl.constexpr, SETTLED: tl.constexpr, JOINED: tl.constexpr, SCAN: tl.constexpr, REVERSE: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     factors = ()
@@ -94,6 +94,7 @@ def tame_products(
         factors += ((own[k],),)  # type: ignore[assignment]
     within = joined_back(factors, times, GROUP) if REVERSE else joined_on(factors, times, GROUP)
     before, after = before_groups(carry, SCALED(within[0 if REVERSE else GROUP - 1]), JOINED, SCAN, GROUPS, LINES)
+    before = SETTLED(before)  # near 1 again, so that its product with a power of two is finite, and zero times it no NaN
     power, more = power_of_two(before[1])
     power *= before[0]
     results = ()
