@@ -22,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 Peers = Iterator[tuple[str, Call]]
+HANDED_BACK = ("positive", "conj", "real")  # of real numbers PyTorch's result is the operand itself, and nothing is written
 
 
 def _function(descriptor: ElementwiseDescriptor) -> tuple[Callable[..., Any] | None, bool]:
@@ -36,7 +37,7 @@ def _function(descriptor: ElementwiseDescriptor) -> tuple[Callable[..., Any] | N
 
 def _forward(descriptor: ElementwiseDescriptor, operands: dict[str, Any]) -> Peers:
     function, may_write = _function(descriptor)
-    if function is None:
+    if function is None or descriptor.row.name in HANDED_BACK:
         return
     given, result = [operands[each] for each in descriptor.OPERANDS], operands["result"]
     yield ALLOCATING, lambda: function(*given)

@@ -9,7 +9,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
 from baracuda_kernels.formula.elementary import exp, exp2, expm1, log, log1p, log1p_nonnegative, log1p_roughly, log2, log10
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.functions import function
+from baracuda_kernels.formula.functions import function, once_derived
 from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
 from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from baracuda_kernels.formula.log_sums import log1mexp
@@ -60,7 +60,18 @@ def _test(of_float: Callable[[Expr], Expr], otherwise: bool = False) -> Callable
 
 
 def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
-    return where((x < eps) | (x > 1 - eps), 0, where((x < 0) | (x > 1), NAN, d / (x * (1 - x)))), None
+    return where((x < eps) | (x > 1 - eps), 0, d * logit_slope(x)), None
+
+
+@function(once_derived)
+def logit_slope(x: Expr) -> Expr:
+    return where((x < 0) | (x > 1), NAN, 1 / (x * (1 - x)))
+
+
+@logit_slope.roughly
+def _logit_slope_roughly(x: Expr) -> Expr:
+    """Of what is small the reciprocal is taken after it is scaled, as no number is subnormal then."""
+    return where((x < 0) | (x > 1), NAN, fma(reciprocal(x * 2.0**8), 2.0**8, reciprocal(1 - x)))
 
 
 @function(_logit_gradient)
