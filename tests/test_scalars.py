@@ -251,3 +251,13 @@ def test_gradients_of_a_batch() -> None:
 def test_an_integer_past_every_float_is_refused() -> None:
     with pytest.raises(bk.InvalidProblem, match=r"other.*larger integer.*f64"):
         bk.add(tensor(3), 10**400)
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(torch.float32, -126), (torch.float64, -1022)], ids=str)
+def test_scaling_by_powers_of_two_is_exact_next_to_the_smallest_numbers(dtype: torch.dtype, least: int) -> None:
+    """Where the result is a normal number, whatever sizes it passes on the way."""
+    powers = torch.arange(-9, 10, dtype=dtype, device=WHERE)
+    unit = torch.tensor(1.0 + torch.finfo(dtype).eps, dtype=dtype, device=WHERE)
+    near = torch.pow(torch.tensor(2.0, dtype=torch.float64), least + powers.double().abs().cpu()).to(WHERE, dtype) * unit
+    wanted = (near.double() * torch.pow(torch.tensor(2.0, dtype=torch.float64, device=WHERE), powers.double())).to(dtype)
+    assert torch.equal(bk.ldexp(near, powers), wanted)
