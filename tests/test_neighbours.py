@@ -148,7 +148,7 @@ RUNNING = [
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("element", [bk.ElementKind.F32, bk.ElementKind.BF16], ids=str)
 @pytest.mark.parametrize(("shape", "axis"), RUNNING, ids=str)
-def test_running_integrals_in_one_launch(shape: tuple[int, ...], axis: int, element: bk.ElementKind, rng: Any) -> None:
+def test_running_integrals(shape: tuple[int, ...], axis: int, element: bk.ElementKind, rng: Any) -> None:
     for name, plan_type, points in (
         ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, None),
         ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, (shape[axis],)),

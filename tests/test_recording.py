@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,22 @@ def test_what_tune_compiles_is_found_by_the_race(monkeypatch: pytest.MonkeyPatch
     assert asked == [(2, 3)] and bk.load_wisdom(out) == 3
     assert cli.main(["tune", "--record", str(record), "--jobs", "1", "--out", str(out)]) == 0
     assert asked == [(2, 3)]
+
+
+def test_a_compiling_process_that_is_killed_costs_only_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from baracuda_kernels.check import ahead
+
+    def broken(*asked: Any) -> Any:
+        raise BrokenProcessPool("a process was terminated abruptly")
+
+    monkeypatch.setattr(race, "_SECONDS_PER_CANDIDATE", 0.001)
+    monkeypatch.setattr(ahead, "answers", lambda *asked: (broken(*asked) for _ in range(1)))
+    record, out = tmp_path / "run.json", tmp_path / "wisdom.json"
+    with bk.record(record):
+        for rows in (4, 5):
+            bk.SoftmaxPlan.select(CPU, bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (rows, 8), 1, bk.ElementKind.F32))
+    assert cli.main(["tune", "--record", str(record), "--jobs", "2", "--out", str(out)]) == 0
+    assert bk.load_wisdom(out) == 2
 
 
 def test_tune_refuses_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from rich.console import Console
@@ -27,8 +28,9 @@ def compile_ahead(
     if jobs > 1 and len(problems) > 1:
         questions = [(plan, descriptor, device, preference) for plan, descriptor in problems]
         compiled = answers(_compile_one, questions, jobs)
-        for _ in track(compiled, "compiling", total=len(problems), console=console, transient=True):
-            pass
+        with contextlib.suppress(BrokenProcessPool):  # where one was killed, what is missing is compiled when it is selected
+            for _ in track(compiled, "compiling", total=len(problems), console=console, transient=True):
+                pass
 
 
 def _compile_one(question: tuple[type[Plan[Any, Any]], Any, Device, PlanPreference]) -> None:
