@@ -57,9 +57,9 @@ class Split(NamedTuple):
     length: int
 
 
-def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
+def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, in_strips: bool) -> ScanTile:
     """Of so many lines beside each other."""
-    if by_columns and lines >= LANES * _vector(formulas) and extent >= SHORT:
+    if in_strips and lines >= LANES * _vector(formulas) and extent >= SHORT:
         return strips_for(formulas, extent, _vector(formulas))
     return _tile(formulas, lines, extent, by_columns)
 

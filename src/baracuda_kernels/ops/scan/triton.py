@@ -86,12 +86,11 @@ def scan_calls(
     """For operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
-    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns)
+    tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, walk.in_strips)
     split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else Split(1, extent)
     totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
     is_long = walk.by_columns and split.length >= LONG * tile.height
-    # Other places would leave no registers for what is read ahead.
-    ahead = is_long and tile.vector > 0 and all(step == 1 for step in walk.beside.steps)
+    ahead = is_long and tile.vector > 0
 
     def call(part: Any, writes: tuple[Operand, ...]) -> Call:
         if tile.vector == 1:

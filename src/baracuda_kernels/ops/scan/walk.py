@@ -36,6 +36,11 @@ class Walk(NamedTuple):
         return self.beside.extent > 1 and self.beside.steps[-1] == 1 < abs(self.axis.steps[-1])
 
     @property
+    def in_strips(self) -> bool:
+        """Whether threads have columns of their own: operands that lie otherwise would make the compiler hand on every element, for minutes."""
+        return self.by_columns and all(step == 1 for step in self.beside.steps)
+
+    @property
     def lines(self) -> int:
         return self.beside.extent * math.prod(dim.extent for dim in self.others)
 
