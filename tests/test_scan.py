@@ -216,10 +216,10 @@ def in_triton(descriptor: ScanDescriptor, x: Any) -> Any:
     return result.cpu().numpy()
 
 
+@pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("steps", [(1, 512), (1024, 2), (512, 0), (0, 0)], ids=str)
 def test_operands_that_lie_across_columns_are_not_walked_in_strips(steps: tuple[int, int]) -> None:
     """Their elements would change threads one by one: machine code that took minutes to compile, and spilled thousands of bytes."""
-    pytest.importorskip("triton")
     descriptor = ScanBackwardDescriptor(ScanKind.CUMSUM, (512, 512), 0, bk.ElementKind.F32)
     down = (512, 1)
     for strides, in_strips in (([down, down], True), ([steps, down], False)):
