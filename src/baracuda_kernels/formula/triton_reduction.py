@@ -28,7 +28,7 @@ from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim, collapse
 
-__all__ = ["calls"]
+__all__ = ["calls", "chosen", "levels", "reduced_tile", "reduction_formulas", "there"]
 
 
 class Formulas(NamedTuple):
@@ -88,14 +88,14 @@ def reduce_tiles(
         last = _appended(
             state, sources, first, rest, inside, reduced_extents, reduced_steps, numbers, APPEND, APPEND_INPUTS, ALONG, KEPT, REDUCED,
         )  # fmt: skip
-        state = _there(inside, last, state)
-    whole = _reduced(state, TILE, PAIR, IN_PAIRS)
+        state = there(inside, last, state)
+    whole = reduced_tile(state, TILE, PAIR, IN_PAIRS)
     if IS_PART:
         slot = result.to(tl.int64) * segments + part
         for i in tl.static_range(len(whole)):
             tl.store(targets[i] + slot, whole[i], mask=is_there)
     else:
-        _finish(FINISH(_chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
+        _finish(FINISH(chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
 
 
 @triton.jit
@@ -112,9 +112,9 @@ def merge_segments(
     state = ()
     for i in tl.static_range(len(parts)):
         state += (tl.load(parts[i] + slot, mask=inside),)  # type: ignore[assignment]
-    state = _there(inside, state, filled(START((), numbers), (KEPT, SEGMENTS)))
-    whole = _reduced(state, TILE, PAIR, IN_PAIRS)
-    _finish(FINISH(_chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
+    state = there(inside, state, filled(START((), numbers), (KEPT, SEGMENTS)))
+    whole = reduced_tile(state, TILE, PAIR, IN_PAIRS)
+    _finish(FINISH(chosen(whole, FINISH_INPUTS), numbers), targets, result, extents, result_steps, is_there)
 
 
 @triton.jit
@@ -130,7 +130,7 @@ def _appended(
         given += (tl.load(source, mask=inside),)
         if i == 0:
             given += (place, first)
-    return filled(APPEND(_chosen(given, INPUTS), numbers), (KEPT, REDUCED))
+    return filled(APPEND(chosen(given, INPUTS), numbers), (KEPT, REDUCED))
 
 
 @triton.jit
@@ -141,7 +141,7 @@ def _finish(values, targets, result, extents, result_steps, is_there):
 
 
 @triton.jit
-def _there(inside, state, outside):
+def there(inside, state, outside):
     there = ()
     for i in tl.static_range(len(state)):
         there += (tl.where(inside, state[i], outside[i]),)  # type: ignore[assignment]
@@ -149,7 +149,7 @@ def _there(inside, state, outside):
 
 
 @triton.jit
-def _chosen(values, PLACES: tl.constexpr):
+def chosen(values, PLACES: tl.constexpr):
     """Those that a formula takes."""
     chosen = ()
     for i in tl.static_range(len(PLACES)):
@@ -158,7 +158,7 @@ def _chosen(values, PLACES: tl.constexpr):
 
 
 @triton.jit
-def _reduced(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constexpr):
+def reduced_tile(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constexpr):
     """Along the second axis. The interpreter takes a function for each element in `tl.reduce`; in pairs it is done in a blink."""
     if not IN_PAIRS:
         return TILE(state)
@@ -180,7 +180,7 @@ def _reduced(state, TILE: tl.constexpr, PAIR: tl.constexpr, IN_PAIRS: tl.constex
 
 
 @functools.cache
-def _formulas(reduction: Reduction) -> Formulas:
+def reduction_formulas(reduction: Reduction) -> Formulas:
     start, append, finish = map(formula, (reduction.start, reduction.append, reduction.finish))
     append_inputs, finish_inputs = map(inputs_of, (reduction.append, reduction.finish))
     several = None if reduction.several is None else formula(reduction.several)
@@ -211,7 +211,7 @@ def tile_{name}(state):
     return function(f"of_two_{name}", of_two, names), function(f"tile_{name}", tile, names)
 
 
-def _levels(width: int) -> int:
+def levels(width: int) -> int:
     """Of a tree of pairs, where it is to be used."""
     return width.bit_length() - 1 if is_interpreted() else 0
 
@@ -241,7 +241,7 @@ def calls(
     elements = (*reduction.elements, *reduction.results)
     everything = tuple(operands or map(At, range(len(elements)), elements))
     sources, targets = everything[: reduction.operands], everything[reduction.operands :]
-    made = _formulas(reduction)
+    made = reduction_formulas(reduction)
     words = struct.unpack(f"{1 + len(parameters)}q", struct.pack(f"{1 + len(parameters)}d", count, *parameters))
     numbers = tuple(map(Step, words))
     reduced = reduced_dims(shape, strides, axes)
@@ -277,7 +277,7 @@ def calls(
         common | {
             "APPEND": made.append, "SEVERAL": made.several, "APPEND_INPUTS": made.append_inputs,
             "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together, "STAGES": tile.stages,
-            "WIDE": is_wide(results), "IN_PAIRS": _levels(tile.reduced),
+            "WIDE": is_wide(results), "IN_PAIRS": levels(tile.reduced),
         },
         tile.warps,
         contracts=False,
@@ -290,7 +290,7 @@ def calls(
         merge_segments,
         -(-results // together),
         (tuple(slots), targets, Count(results), Count(segments), extents, result_steps, numbers),
-        common | {"KEPT": together, "SEGMENTS": width, "WIDE": is_wide(results), "IN_PAIRS": _levels(width)},
+        common | {"KEPT": together, "SEGMENTS": width, "WIDE": is_wide(results), "IN_PAIRS": levels(width)},
         contracts=False,
     )
     return [first, merge]

@@ -45,7 +45,7 @@ BY_WARPS = (
     "aminmax",
     "var_mean",
 )  # of which many rows of halves are reduced by a warp each
-MANY_ROWS = (8192, 8192)
+MANY_ROWS = (8192, 8192)  # the longest that a program holds, for a gradient that needs to know what they come to
 ORDERS = (0.0, 3.0, -math.inf, 0.5)
 TRUTHS = (
     "any",
@@ -90,7 +90,7 @@ class ReduceCases(Cases[Any]):
     def tiles(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
         yield from self.corners(element)
         for kind in self.kinds(element):
-            if kind.value in BY_WARPS:
+            if kind.value in BY_WARPS or self._row(kind).helpers:
                 yield self.descriptor(kind, MANY_ROWS, 0b10, element)
 
     def draw(self, random: Random, element: ElementKind) -> ReduceDescriptor:

@@ -38,6 +38,7 @@ __all__ = [
     "one",
     "place_of",
     "prod_gradient",
+    "scaled",
     "shared",
     "sign",
     "smaller",
@@ -242,6 +243,11 @@ def sign(x: Expr) -> Expr:
 def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: Expr) -> Expr:
     """Of the only zero it is the product of all others; with more zeros there is none."""
     return where(eq(zeros, 0), d * others / x, where(eq(zeros, 1) & eq(x, 0), d * others, 0))
+
+
+def scaled(d: Expr, x: Expr, y: Expr) -> Expr:
+    """d x / y, for an x of every element: by one division for all of them, if the quotient is within range, as it is of all but f64."""
+    return d * x / y if as_given(d).element is ElementKind.F64 else d / y * x
 
 
 def shared(d: Expr, is_one: Expr, ties: Expr) -> Expr:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, ne, sqrt, where
 from baracuda_kernels.ops.elementwise.rows import ALL, Parameter
-from baracuda_kernels.ops.reduction.formulas import State, added, added_pairs, added_triples, as_it_is, one, two_zeros, zero
+from baracuda_kernels.ops.reduction.formulas import State, added, added_pairs, added_triples, as_it_is, one, scaled, two_zeros, zero
 from baracuda_kernels.ops.reduction.helper_rows import HELPERS, helper
 from baracuda_kernels.ops.reduction.norm_rows import norm_of
 from baracuda_kernels.ops.reduction.row import BOOL, U8, ReduceRow, always, wide
@@ -75,7 +75,7 @@ def _is_close(x: Expr, place: Expr, first: Expr, other: Expr, relative: Expr, le
 
 
 def _average_gradient(d: Expr, x: Expr, weight: Expr, y: Expr, total: Expr, weights: Expr, count: Expr) -> State:
-    return d * weight / weights, d * (x - total / weights) / weights
+    return scaled(d, weight, weights), scaled(d, x - total / weights, weights)
 
 
 _ROWS = (

@@ -24,6 +24,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     number_of_best_present,
     one,
     prod_gradient,
+    scaled,
     shared,
     two_zeros,
     without_nan,
@@ -53,7 +54,7 @@ _NANVAR = ReduceRow(
     "nanvar", "The variance of all elements but NaN.",
     present_base, distances_from_one, lambda element: (0, 0, 0, 0), variance_of_present, computed=wide, parameters=(CORRECTION,),
     append=next_present_distance,
-    gradient=_of_present(lambda d, x, y, mean, present, count, correction: d * 2.0 * (x - mean) / (present - correction)),
+    gradient=_of_present(lambda d, x, y, mean, present, count, correction: scaled(d, x - mean, (present - correction) * 0.5)),
     helpers=("middle_of_present", "present"),
 )  # fmt: skip
 _NANVAR = replace(
@@ -65,7 +66,7 @@ _NANVAR = replace(
 
 
 def _nanstd_gradient(d: Expr, x: Expr, y: Expr, mean: Expr, present: Expr, count: Expr, correction: Expr) -> Expr:
-    return where(eq(y, 0), 0, d * (x - mean) / (y * (present - correction)))
+    return where(eq(y, 0), 0, scaled(d, x - mean, y * (present - correction)))
 
 
 def _place(name: str, says: str, best: Callable[[Expr, Expr], Expr]) -> ReduceRow:

@@ -15,7 +15,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     highest,
     larger,
     lowest,
-    shared,
+    scaled,
     sign,
     smaller,
     square_root,
@@ -35,12 +35,12 @@ _L1 = ReduceRow(
 _L2 = ReduceRow(
     "l2_norm", "The square root of the sum of squares.",
     lambda x, place, first: x * x, added, zero, square_root, computed=wide,
-    gradient=lambda d, x, y, count: where(eq(y, 0), 0, d * x / y),
+    gradient=lambda d, x, y, count: where(eq(y, 0), 0, scaled(d, x, y)),
 )  # fmt: skip
 _LINF = ReduceRow(
     "linf_norm", "The largest absolute value.",
     lambda x, place, first: absolute(x), larger, lambda element: (lowest(element),), as_it_is, needs_elements=True,
-    gradient=lambda d, x, y, ties, count: shared(d * sign(x), eq(absolute(x), y), ties), helpers=("ties_of_size",),
+    gradient=lambda d, x, y, ties, count: where(eq(absolute(x), y), d / ties * sign(x), 0), helpers=("ties_of_size",),
 )  # fmt: skip
 _ANY = ReduceRow(
     "vector_norm", "The norm of any power: of the sum of absolute values to it, the root.",

@@ -21,6 +21,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     next_best,
     number_of_best,
     place_of,
+    scaled,
     shared,
     two_zeros,
 )
@@ -50,11 +51,11 @@ def _variance_and_mean_of_values(total: Expr, squares: Expr, count: Expr, correc
 
 
 def _var_mean_gradient(d: Expr, d_mean: Expr, x: Expr, y: Expr, rounded: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
-    return d * 2.0 * (x - mean) / (count - correction) + d_mean / count
+    return scaled(d, x - mean, (count - correction) * 0.5) + d_mean / count
 
 
 def _std_mean_gradient(d: Expr, d_mean: Expr, x: Expr, y: Expr, rounded: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
-    return where(eq(y, 0), 0, d * (x - mean) / (y * (count - correction))) + d_mean / count
+    return where(eq(y, 0), 0, scaled(d, x - mean, y * (count - correction))) + d_mean / count
 
 
 def _aminmax_gradient(

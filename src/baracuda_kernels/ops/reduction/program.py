@@ -27,7 +27,11 @@ F64, I32, I64 = ElementKind.F64, ElementKind.I32, ElementKind.I64
 
 
 def reduction_of(problem: Any) -> Reduction:
-    return _reduction(problem.kind.value, problem.numbers, problem.element, I32 if problem.count < FEW else I64)
+    return _reduction(problem.kind.value, problem.numbers, problem.element, _counting(problem))
+
+
+def _counting(problem: Any) -> ElementKind:
+    return I32 if problem.count < FEW else I64
 
 
 def sum_of(element: ElementKind) -> Reduction:
@@ -38,7 +42,7 @@ def sum_of(element: ElementKind) -> Reduction:
 def helpers_of(problem: Any) -> tuple[Reduction, ...]:
     """What a gradient needs to know of the input."""
     rows = (HELPERS[each] if isinstance(each, str) else each for each in problem.row.helpers)
-    return tuple(_made(row, problem.element, (F64,)) for row in rows)
+    return tuple(_made(row, problem.element, (F64,), _counting(problem)) for row in rows)
 
 
 @functools.lru_cache(maxsize=1024)

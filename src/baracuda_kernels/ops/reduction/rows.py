@@ -31,6 +31,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     one,
     place_of,
     prod_gradient,
+    scaled,
     shared,
     smaller,
     two_zeros,
@@ -52,13 +53,13 @@ __all__ = ["TABLE"]
 _VAR = ReduceRow(
     "var", "The variance: the mean square of distances from the mean.",
     distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
-    gradient=lambda d, x, y, mean, count, correction: d * 2.0 * (x - mean) / (count - correction), helpers=("middle",),
+    gradient=lambda d, x, y, mean, count, correction: scaled(d, x - mean, (count - correction) * 0.5), helpers=("middle",),
 )  # fmt: skip
 _VAR = replace(_VAR, of_halves=replace(_VAR, term=value_and_square, finish=variance_of_values, append=next_value))
 
 
 def _std_gradient(d: Expr, x: Expr, y: Expr, mean: Expr, count: Expr, correction: Expr) -> Expr:
-    return where(eq(y, 0), 0, d * (x - mean) / (y * (count - correction)))
+    return where(eq(y, 0), 0, scaled(d, x - mean, y * (count - correction)))
 
 
 def _ptp_gradient(d: Expr, x: Expr, y: Expr, most: Expr, times: Expr, least: Expr, times_least: Expr, count: Expr) -> Expr:

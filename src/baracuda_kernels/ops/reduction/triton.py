@@ -10,7 +10,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import row_major
-from baracuda_kernels.formula import triton_launch
+from baracuda_kernels.formula import triton_launch, triton_rows
 from baracuda_kernels.formula.triton_reduction import calls
 from baracuda_kernels.gpu.call import Argument, At, Call, Lent, Step
 from baracuda_kernels.gpu.launch import launcher
@@ -115,12 +115,20 @@ def trace_backward(problem: Any, device: Device) -> Bind:
 
 
 def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call]:
-    """First the reductions that the formula needs, whose results are kept in the workspace; then every element by itself."""
+    """First the reductions that the formula needs, whose results are kept in the workspace; then every element by itself. Or all at once
+    where programs can hold what is reduced."""
+    if 0 in problem.shape:
+        return []
     upstream, outputs, element = len(problem.row.results(problem.element)), problem.row.operands, problem.element
     inputs = range(upstream, upstream + outputs)  # after the results' gradients
+    read, numbers, program = strides[:-outputs], (problem.count, *problem.formula_numbers), gradient_program(problem)
+    every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
+    if helpers := helpers_of(problem):
+        at_once = triton_rows.call(helpers, program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
+        if at_once is not None:
+            return [at_once]
     kept_shape = tuple(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
     kept, size = row_major(kept_shape), 8 * math.prod(kept_shape)
-    helpers = helpers_of(problem)
     places = [Lent(size * number, ElementKind.F64) for number in range(len(helpers))]
     given, sources = [strides[at] for at in inputs], [At(at, element) for at in inputs]
     first = [
@@ -128,11 +136,8 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
         for helper, place in zip(helpers, places, strict=True)
         for call in calls(helper, problem.shape, problem.axes, given, [kept], (), (*sources, place), size * len(helpers))
     ]
-    read = strides[:-outputs]
-    every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
     operands: list[Argument] = [At(place, element) for place in range(len(read))]
     operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
-    numbers = (problem.count, *problem.formula_numbers)
-    last = triton_launch.calls(gradient_program(problem), problem.shape, [*every, *strides[-outputs:]], numbers)
+    last = triton_launch.calls(program, problem.shape, [*every, *strides[-outputs:]], numbers)
     return [*first, *(call.of(operands) for call in last)]
