@@ -851,6 +851,8 @@ def l1_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def l1_norm_backward(
     d_result: A,
@@ -858,11 +860,15 @@ def l1_norm_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def l2_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def l2_norm_backward(
     d_result: A,
@@ -870,6 +876,8 @@ def l2_norm_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def lcm(
     input: A | float,
@@ -919,6 +927,8 @@ def linf_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def linf_norm_backward(
     d_result: A,
@@ -926,6 +936,8 @@ def linf_norm_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def log(
     input: A,
@@ -1113,6 +1125,8 @@ def mean(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def mean_backward(
     d_result: A,
@@ -1120,6 +1134,8 @@ def mean_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def median(
     input: A,
@@ -1256,6 +1272,8 @@ def nanmean(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nanmean_backward(
     d_result: A,
@@ -1263,6 +1281,8 @@ def nanmean_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nanmedian(
     input: A,
@@ -1360,6 +1380,8 @@ def nansum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nansum_backward(
     d_result: A,
@@ -1367,6 +1389,8 @@ def nansum_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nanvar(
     input: A,
@@ -1423,6 +1447,7 @@ def norm(
     p: float = 2.0,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    dtype: Any | None = None,
 ) -> A: ...
 def norm_backward(
     d_result: A,
@@ -1431,6 +1456,7 @@ def norm_backward(
     p: float = 2.0,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    dtype: Any | None = None,
 ) -> A: ...
 def pairwise_distance(
     x1: A,
@@ -1517,6 +1543,8 @@ def prod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def prod_backward(
     d_result: A,
@@ -1524,6 +1552,8 @@ def prod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def ptp(
     input: A,
@@ -1940,6 +1970,8 @@ def sum(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def sum_backward(
     d_result: A,
@@ -1947,6 +1979,8 @@ def sum_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def sum_to_size(
     input: A,
@@ -2072,6 +2106,7 @@ def vector_norm(
     *,
     ord: float = 2.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
 ) -> A: ...
 def vector_norm_backward(
     d_result: A,
@@ -2081,6 +2116,7 @@ def vector_norm_backward(
     *,
     ord: float = 2.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
 ) -> A: ...
 def where(
     condition: A,

@@ -53,7 +53,7 @@ class Schema:
         self.arguments = self.inputs + self.options
         self.axes = tuple(name for name in self.options if self._type(name).startswith(_AXES))
         self.has_lists = bool(self.axes) or any(self._type(name).startswith(_NUMBERS) for name in self.options)
-        self.elements = tuple(name for name in self.options if function.options[name].type is Dtype)
+        self.elements = tuple(name for name in self.options if Dtype in _kinds(function.options[name]))
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
         pairs = zip(self.arguments, self.positional, strict=False)
@@ -123,16 +123,21 @@ class Schema:
 
 
 def _option_type(option: Option) -> str:
-    kinds = typing.get_args(option.type) or (option.type,)
+    kinds = _kinds(option)
     for kind, text in _TYPES.items():
         if kind in kinds:
             return f"{text}?" if types.NoneType in kinds else text
     raise TypeError(f"the option {option.name}: {option.type} has no form in a schema")
 
 
+def _kinds(option: Option) -> tuple[Any, ...]:
+    """The types that an option may be of."""
+    return typing.get_args(option.type) or (option.type,)
+
+
 def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:
     if is_axes and isinstance(value, int):
         return (value,)
-    if is_element and not isinstance(value, torch.dtype):
+    if is_element and not isinstance(value, torch.dtype | None):
         return DTYPES[ElementKind.of(value)]
     return value.value if isinstance(value, Enum) else value

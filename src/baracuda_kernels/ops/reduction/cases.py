@@ -86,6 +86,16 @@ class ReduceCases(Cases[Any]):
                 yield self.descriptor(kind, shape, mask, element, place % 2 == 1)
         for kind in [kind for kind in kinds if not self._row(kind).needs_elements][:: 4 if is_f32 else 16]:
             yield self.descriptor(kind, (3, 0), 0b10, element)
+        yield from self._converted(element)
+
+    def _converted(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
+        """Elements that count as others: wider, narrower, or floats where they are integers."""
+        converting = [kind for kind in self.every if self._row(kind).converts and self._serves(kind)]
+        others = (ElementKind.F32, ElementKind.F64, ElementKind.BF16) if element.is_float else (ElementKind.F32, ElementKind.I32)
+        for number, dtype in enumerate(others):
+            rows = [kind for kind in converting if dtype in self._row(kind).elements]
+            for kind in rows[number :: len(others)] if dtype is not element else ():
+                yield self.descriptor(kind, *FEW[number], element, dtype=dtype)
 
     def tiles(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
         yield from self.corners(element)
@@ -133,7 +143,7 @@ class ReduceCases(Cases[Any]):
             values = rng.uniform(-1.5, 2.0, shape).round()
         else:
             values = rng.uniform(-1.0, 3.0, shape)
-        if name.startswith("nan"):
+        if name.startswith("nan") and descriptor.element.is_float:
             values = numpy.where(rng.random(shape) < 0.2, math.nan, values)
         return {"input": values if descriptor.element.is_float else abs(values).round()}
 

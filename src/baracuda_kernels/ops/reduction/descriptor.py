@@ -89,6 +89,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
     element: ElementKind
     keepdim: bool = False  # whether reduced axes stay, with an extent of 1
     parameters: Numbers = ()
+    dtype: ElementKind | None = None  # what elements are converted to before, if that is another
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -104,6 +105,28 @@ class ReduceDescriptor(AlongAxes, Descriptor):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", self.parameters, "numbers that are not NaN")
         elif self.row.needs_elements:
             yield from self.has_elements(self.kind.value)
+        if self.dtype is not None:
+            yield from self._conversion_makes_sense(row)
+
+    def _conversion_makes_sense(self, row: ReduceRow) -> Iterator[Reason]:
+        if not row.converts:
+            yield Reason(
+                ReasonCode.VALUE_OUT_OF_RANGE, "dtype", self.dtype, f"none for {self.kind.value}, whose elements stay as they are"
+            )
+        elif (self.element.is_float and not self.converted.is_float) or self.dtype is ElementKind.BOOL:
+            wanted = f"{'a float' if self.element.is_float else 'a number'}, as elements are {self.element}"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", self.dtype, wanted)
+
+    @property
+    def converted(self) -> ElementKind:
+        """What elements count as."""
+        return self.dtype or self.element
+
+    @property
+    def computing(self) -> ElementKind:
+        """What they are computed in: at least as good as they are, so that what is to be narrower is rounded once."""
+        is_narrower = self.element.is_float and self.converted.size < self.element.size
+        return self.row.computed(self.element if is_narrower else self.converted)
 
     @property
     def numbers(self) -> Numbers:
@@ -122,8 +145,12 @@ class ReduceDescriptor(AlongAxes, Descriptor):
         return self.numbers if self.row.parameters else ()
 
     @property
+    def result_elements(self) -> tuple[ElementKind, ...]:
+        return self.row.results(self.element) if self.dtype is None else (self.dtype,)
+
+    @property
     def result_element(self) -> ElementKind:
-        return self.row.result(self.element)
+        return self.result_elements[0]
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,7 @@ class ReducePairDescriptor(ReduceDescriptor):
 
     @property
     def second_element(self) -> ElementKind:
-        return self.row.results(self.element)[1]
+        return self.result_elements[1]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import inspect
 from types import SimpleNamespace
 from typing import Any
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import Axes, View, broadcast_shape
+from baracuda_kernels.core.view import Axes, Dtype, View, broadcast_shape, element_from
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
     ReduceDescriptor,
@@ -38,6 +39,10 @@ def _mask(input: View, dim: Axes | None) -> int:
     return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
 
 
+def _dtype(function: str, dtype: object) -> ElementKind | None:
+    return None if dtype is None else element_from(function, "dtype", dtype)
+
+
 def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = None) -> Function:
     row = EVERY[kind.value]
     own = {f"{d}{operand}": f"{d}{ours}" for operand, ours in zip(("result", "second"), row.names, strict=True) for d in ("", "d_")}
@@ -46,7 +51,8 @@ def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = 
 
     def describe(**given: Any) -> Any:
         input, numbers = given["input"], tuple(given[parameter.name] for parameter in row.parameters)
-        return plan.descriptor_type(kind, input.shape, _mask(input, given["dim"]), input.element, given["keepdim"], numbers)
+        dtype = _dtype(name, given.get("dtype"))
+        return plan.descriptor_type(kind, input.shape, _mask(input, given["dim"]), input.element, given["keepdim"], numbers, dtype)
 
     kinds = inspect.Parameter
     arrays = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in leading]
@@ -56,7 +62,8 @@ def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = 
         along = along.replace(annotation=int, default=kinds.empty)
     numbers = [kinds(each.name, kinds.KEYWORD_ONLY, annotation=float, default=each.default) for each in row.parameters]
     keepdim = kinds("keepdim", kinds.KEYWORD_ONLY if numbers else only, annotation=bool, default=False)
-    describe.__signature__ = inspect.Signature([*arrays, along, *numbers, keepdim])  # type: ignore[attr-defined]
+    dtype = [kinds("dtype", kinds.KEYWORD_ONLY, annotation=Dtype | None, default=None)] if row.converts else []
+    describe.__signature__ = inspect.Signature([*arrays, along, *numbers, keepdim, *dtype])  # type: ignore[attr-defined]
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
     return Function(describe, plan, gradient, names)
@@ -85,22 +92,31 @@ def _plans(kind: Any) -> tuple[Any, Any]:
 _declare_all()
 
 
-def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool) -> Any:
-    return plan.descriptor_type(ReduceKind("vector_norm"), input.shape, _mask(input, dim), input.element, keepdim, (p,))
+def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool, dtype: object = None) -> Any:
+    mask, of = _mask(input, dim), _dtype(input.function, dtype)
+    return plan.descriptor_type(ReduceKind("vector_norm"), input.shape, mask, input.element, keepdim, (p,), of)
 
 
 @function(ReducePlan, gradient="norm_backward")
-def norm(input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False) -> ReduceDescriptor:
+def norm(
+    input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False, dtype: Dtype | None = None
+) -> ReduceDescriptor:
     """The norm of power p, as vector_norm with PyTorch's older arguments."""
-    return _norm(ReducePlan, input, p, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReducePlan, input, p, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 @function(ReduceBackwardPlan)
 def norm_backward(
-    d_result: View, input: View, result: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False
+    d_result: View,
+    input: View,
+    result: View,
+    p: float = 2.0,
+    dim: Axes | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
 ) -> ReduceBackwardDescriptor:
     """The gradient of norm, from that of its result."""
-    return _norm(ReduceBackwardPlan, input, p, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReduceBackwardPlan, input, p, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 @function(ReducePlan, gradient="matrix_norm_backward")

@@ -82,13 +82,13 @@ ROWS = (
     ReduceRow(
         "nansum", "The sum of all elements but NaN.",
         lambda x, place, first: without_nan(x), added, zero, as_it_is,
-        gradient=_of_present(lambda d, x, y, count: d),
+        converts=True, gradient=_of_present(lambda d, x, y, count: d),
     ),
     ReduceRow(
         "nanmean", "The mean of all elements but NaN.",
         lambda x, place, first: (without_nan(x), convert(eq(x, x), x.element)), added_pairs, two_zeros,
         lambda total, present, count: total / present,
-        gradient=_of_present(lambda d, x, y, present, count: d / present), helpers=("present",),
+        converts=True, gradient=_of_present(lambda d, x, y, present, count: d / present), helpers=("present",),
     ),
     ReduceRow(
         "nanprod", "The product of all elements but NaN.",

@@ -29,22 +29,22 @@ ORDER = Parameter("ord", 2.0, "the power of the norm: any number, inf and -inf")
 
 _L1 = ReduceRow(
     "l1_norm", "The sum of absolute values.",
-    lambda x, place, first: absolute(x), added, zero, as_it_is, computed=wide,
+    lambda x, place, first: absolute(x), added, zero, as_it_is, computed=wide, converts=True,
     gradient=lambda d, x, y, count: d * sign(x),
 )  # fmt: skip
 _L2 = ReduceRow(
     "l2_norm", "The square root of the sum of squares.",
-    lambda x, place, first: x * x, added, zero, square_root, computed=wide,
+    lambda x, place, first: x * x, added, zero, square_root, computed=wide, converts=True,
     gradient=lambda d, x, y, count: where(eq(y, 0), 0, scaled(d, x, y)),
 )  # fmt: skip
 _LINF = ReduceRow(
     "linf_norm", "The largest absolute value.",
-    lambda x, place, first: absolute(x), larger, lambda element: (lowest(element),), as_it_is, needs_elements=True,
+    lambda x, place, first: absolute(x), larger, lambda element: (lowest(element),), as_it_is, needs_elements=True, converts=True,
     gradient=lambda d, x, y, ties, count: where(eq(absolute(x), y), d / ties * sign(x), 0), helpers=("ties_of_size",),
 )  # fmt: skip
 _ANY = ReduceRow(
     "vector_norm", "The norm of any power: of the sum of absolute values to it, the root.",
-    lambda *given: given[0], added, zero, as_it_is, computed=wide, parameters=(ORDER,), chosen=lambda power: norm_of(power),
+    lambda *given: given[0], added, zero, as_it_is, computed=wide, converts=True, parameters=(ORDER,), chosen=lambda power: norm_of(power),
     gradient=lambda *given: given[0],
 )  # fmt: skip
 ROWS = (_L1, _L2, _LINF, _ANY)

@@ -82,7 +82,7 @@ def reduce_backward(problem: Any) -> Bind:
     elementwise = llvm_launch.kernel(gradient_program(problem), shape, (problem.count, *problem.formula_numbers))
     kept_shape = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
     size = 8 * math.prod(kept_shape)  # bytes of a helper's results
-    upstream, outputs = len(problem.row.results(problem.element)), problem.row.operands
+    upstream, outputs = len(problem.result_elements), problem.row.operands
     inputs = range(upstream, upstream + outputs)  # after the results' gradients
     given = slice(inputs.start, inputs.stop)
 

@@ -27,7 +27,9 @@ F64, I32, I64 = ElementKind.F64, ElementKind.I32, ElementKind.I64
 
 
 def reduction_of(problem: Any) -> Reduction:
-    return _reduction(problem.kind.value, problem.numbers, problem.element, _counting(problem))
+    return _reduction(
+        problem.kind.value, problem.numbers, problem.element, problem.result_elements, _counting(problem), problem.computing
+    )
 
 
 def _counting(problem: Any) -> ElementKind:
@@ -36,21 +38,28 @@ def _counting(problem: Any) -> ElementKind:
 
 def sum_of(element: ElementKind) -> Reduction:
     """The sum, integers and truths as they are."""
-    return _made(TABLE["sum"], element, (element,))
+    return _made(TABLE["sum"], element, (element,), I64, TABLE["sum"].computed(element))
 
 
 def helpers_of(problem: Any) -> tuple[Reduction, ...]:
     """What a gradient needs to know of the input."""
     rows = (HELPERS[each] if isinstance(each, str) else each for each in problem.row.helpers)
-    return tuple(_made(row, problem.element, (F64,), _counting(problem)) for row in rows)
+    return tuple(_made(row, problem.element, (F64,), _counting(problem), row.computed(problem.element)) for row in rows)
 
 
 @functools.lru_cache(maxsize=1024)
-def _reduction(kind: str, numbers: Numbers, element: ElementKind, counting: ElementKind) -> Reduction:
+def _reduction(
+    kind: str,
+    numbers: Numbers,
+    element: ElementKind,
+    results: tuple[ElementKind, ...],
+    counting: ElementKind,
+    computing: ElementKind,
+) -> Reduction:
     row = _row(kind, numbers)
     if element in HALVES and row.of_halves is not None:
         row = row.of_halves
-    return _made(row, element, row.results(element), counting)
+    return _made(row, element, results, counting, computing)
 
 
 def _row(kind: str, numbers: Numbers) -> ReduceRow:
@@ -70,9 +79,10 @@ def _tuple(found: Any) -> tuple[Expr, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...], counting: ElementKind = I64) -> Reduction:
+def _made(
+    row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...], counting: ElementKind, computing: ElementKind
+) -> Reduction:
     """Whose elements are numbered in `counting`."""
-    computing = row.computed(element)
     count, parameters = _parameters(row, computing)
     given = 1 + len(parameters)
     rough = all(result in HALVES for result in results)
@@ -96,23 +106,25 @@ def _made(row: ReduceRow, element: ElementKind, results: tuple[ElementKind, ...]
         Program((*state, *of_element), state, expanded(_tuple(append), rough), given),
         Program(state * 2, state, expanded(combined, rough), given),
         Program(state, results, expanded(finished, rough), given),
-        None if row.several is None else _several(row, element, state, rough, given),
+        None if row.several is None else _several(row, element, computing, state, rough, given),
     )
 
 
-def _several(row: ReduceRow, element: ElementKind, state: tuple[ElementKind, ...], rough: bool, given: int) -> Program:
+def _several(
+    row: ReduceRow, element: ElementKind, computing: ElementKind, state: tuple[ElementKind, ...], rough: bool, given: int
+) -> Program:
     assert row.several is not None
     inputs = (*state, *[element] * SEVERAL)
     before, elements = ([input_of(place, inputs[place]) for place in places] for places in
                         (range(len(state)), range(len(state), len(inputs))))  # fmt: skip
-    computing = row.computed(element)
     found = row.several(*before, *(convert(each, computing) for each in elements))
     return Program(inputs, state, expanded(found, rough), given)
 
 
 def trace_of(problem: Any) -> Reduction:
     """The sum of what is on a diagonal."""
-    return _reduction("sum", (), problem.element, I64)
+    element = problem.element
+    return _reduction("sum", (), element, TABLE["sum"].results(element), I64, TABLE["sum"].computed(element))
 
 
 def diagonal_program(element: ElementKind) -> Program:
@@ -128,16 +140,17 @@ def choice_program(element: ElementKind) -> Program:
 
 def gradient_program(problem: Any) -> Program:
     """The gradient of one element: inputs are the gradients of the results, the element, the results and the helpers."""
-    return _gradient(problem.kind.value, problem.numbers, problem.element)
+    return _gradient(problem.kind.value, problem.numbers, problem.element, problem.result_elements, problem.computing)
 
 
 @functools.lru_cache(maxsize=1024)
-def _gradient(kind: str, numbers: Numbers, element: ElementKind) -> Program:
+def _gradient(
+    kind: str, numbers: Numbers, element: ElementKind, results: tuple[ElementKind, ...], computing: ElementKind
+) -> Program:
     row = _row(kind, numbers)
     assert row.gradient is not None
-    computing = row.computed(element)
     count, parameters = _parameters(row, computing)
-    elements = (element,) * (row.operands + 2 * len(row.results(element))) + (F64,) * len(row.helpers)
+    elements = (*results, *[element] * row.operands, *results, *[F64] * len(row.helpers))
     given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
     slopes = tuple(convert(each, register(element)) for each in _tuple(row.gradient(*given, count, *parameters)))
     return Program(elements, (element,) * row.operands, expanded_gradients(slopes, element in HALVES), 1 + len(parameters))

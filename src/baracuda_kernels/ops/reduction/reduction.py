@@ -30,8 +30,10 @@ __all__ = [
 
 def in_fixed_order(descriptor: ReduceDescriptor | ReduceToDescriptor) -> PrecisionGuarantee:
     """How many elements become one is all that the order depends on."""
-    row = descriptor.row if isinstance(descriptor, ReduceDescriptor) else TABLE["sum"]
-    computing: ElementKind = row.computed(descriptor.element)
+    if isinstance(descriptor, ReduceDescriptor):
+        computing = descriptor.computing
+    else:
+        computing = TABLE["sum"].computed(descriptor.element)
     precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
     return PrecisionGuarantee(precision, computing, True, True, True)
 
@@ -43,9 +45,10 @@ def fixed_by_shape(descriptor: ReduceDescriptor | ReduceToDescriptor) -> Precisi
 
 def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
     assert isinstance(descriptor, ReduceDescriptor)
-    if descriptor.element not in descriptor.row.elements:
+    if descriptor.converted not in descriptor.row.elements:
         wanted = " or ".join(map(str, descriptor.row.elements))
-        yield Reason(ReasonCode.LIMIT, "element", descriptor.element, f"{wanted}, for {descriptor.kind.value}")
+        where = "element" if descriptor.dtype is None else "dtype"
+        yield Reason(ReasonCode.LIMIT, where, descriptor.converted, f"{wanted}, for {descriptor.kind.value}")
 
 
 def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
@@ -88,9 +91,9 @@ class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
 
 
 class ReduceBackwardArgs(Args):
-    d_result: TensorRef = read("result_shape", "the gradient of the result")
+    d_result: TensorRef = read("result_shape", "the gradient of the result", element="result_element")
     input: TensorRef = read("shape", "the elements")
-    result: TensorRef = read("result_shape", "what they became")
+    result: TensorRef = read("result_shape", "what they became", element="result_element")
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 

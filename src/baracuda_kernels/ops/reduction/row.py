@@ -78,6 +78,7 @@ class ReduceRow:
     several: Callable[..., Any] | None = None  # of a contribution and several elements, where that is cheaper than one by one
     of_halves: ReduceRow | None = None  # with formulas for elements of 16 bits, where simpler ones are as good
     names: tuple[str, str] = ("result", "second")  # of the results, in functions
+    converts: bool = False  # whether elements may be converted to others first
     is_choice: bool = False  # whether it is one of the elements, and the second result its number
 
     def results(self, element: ElementKind) -> tuple[ElementKind, ...]:

@@ -77,17 +77,17 @@ _ROWS = (
     ReduceRow(
         "sum", "The sum of elements; integers add up in i64.",
         itself, added, zero, as_it_is, ALL, exact, summed,
-        gradient=lambda d, x, y, count: d,
+        converts=True, gradient=lambda d, x, y, count: d,
     ),
     ReduceRow(
         "mean", "The sum divided by the number of elements.",
         itself, added, zero, divided_by_count,
-        gradient=lambda d, x, y, count: d / count,
+        converts=True, gradient=lambda d, x, y, count: d / count,
     ),
     ReduceRow(
         "prod", "The product of elements; that of integers in i64.",
         itself, multiplied, one, as_it_is, ALL, wide, summed,
-        gradient=prod_gradient, helpers=("product_of_others", "zeros"),
+        converts=True, gradient=prod_gradient, helpers=("product_of_others", "zeros"),
     ),
     ReduceRow(
         "amax", "The largest element, or NaN if there is one.",

@@ -119,7 +119,7 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
     where programs can hold what is reduced."""
     if 0 in problem.shape:
         return []
-    upstream, outputs, element = len(problem.row.results(problem.element)), problem.row.operands, problem.element
+    upstream, outputs, element = len(problem.result_elements), problem.row.operands, problem.element
     inputs = range(upstream, upstream + outputs)  # after the results' gradients
     read, numbers, program = strides[:-outputs], (problem.count, *problem.formula_numbers), gradient_program(problem)
     every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
@@ -137,7 +137,7 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
         for call in calls(helper, problem.shape, problem.axes, given, [kept], (), (*sources, place), size * len(helpers))
     ]
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
-    operands: list[Argument] = [At(place, element) for place in range(len(read))]
+    operands: list[Argument] = [At(place, program.inputs[place]) for place in range(len(read))]
     operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
     last = triton_launch.calls(program, problem.shape, [*every, *strides[-outputs:]], numbers)
     return [*first, *(call.of(operands) for call in last)]
