@@ -66,7 +66,7 @@ NOT_ROWS = {
 OTHER_PARAMETERS = {
     "add": (3.0,), "addcdiv": (0.5,), "addcmul": (2.0,), "celu": (0.5,), "elu": (0.5,), "hardshrink": (1.0,),
     "hardtanh": (-2.0, 3.0), "integer_pow": (-3.0,), "isclose": (0.1, 0.5, 1.0), "leaky_relu": (0.3,), "logit": (0.1,),
-    "nan_to_num": (1.0, 2.0, -3.0), "polygamma": (2.0,), "reduce_precision": (4.0, 3.0), "rsub": (3.0,),
+    "nan_to_num": (1.0, 2.0, -3.0), "polygamma": (2.0,), "reduce_precision": (4.0, 3.0), "round_decimals": (-1.0,), "rsub": (3.0,),
     "softplus": (2.0, 3.0), "softshrink": (1.0,), "squareplus": (1.0,), "sub": (3.0,), "threshold": (1.0, 7.0),
 }  # fmt: skip
 
@@ -187,7 +187,8 @@ def test_every_name_of_the_inventory_has_a_row_or_a_reason() -> None:
     served = [row.name for row in ROWS]
     assert len(served) == len(set(served))
     assert names - set(served) == set(NOT_ROWS)
-    assert set(served) - names == {"gelu_tanh", "mantissa", "trunc_divide"}  # the inventory has one name for gelu, frexp and div
+    # The inventory has one name for gelu, frexp, round and div.
+    assert set(served) - names == {"gelu_tanh", "mantissa", "round_decimals", "trunc_divide"}
 
 
 def test_everything_about_a_row_is_there() -> None:
@@ -280,6 +281,7 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
     "polygamma": lambda x, n: torch.polygamma(int(n), x),
     "prelu": lambda x, weight: F.prelu(x[None], weight)[0],
     "reglu": lambda a, b: F.relu(a) * b,
+    "round_decimals": lambda x, decimals: torch.round(x, decimals=int(decimals)),
     "swiglu": lambda a, b: F.silu(a) * b,
 }
 # What PyTorch has not, but JAX has: where in it, and for what elements.

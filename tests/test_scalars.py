@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -261,3 +262,32 @@ def test_scaling_by_powers_of_two_is_exact_next_to_the_smallest_numbers(dtype: t
     near = torch.pow(torch.tensor(2.0, dtype=torch.float64), least + powers.double().abs().cpu()).to(WHERE, dtype) * unit
     wanted = (near.double() * torch.pow(torch.tensor(2.0, dtype=torch.float64, device=WHERE), powers.double())).to(dtype)
     assert torch.equal(bk.ldexp(near, powers), wanted)
+
+
+# --- rounding to decimals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, 7, -1, -3])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_decimals_as_numpy(decimals: int, dtype: torch.dtype) -> None:
+    """In f64, so that f32 is rounded as its number is, and not as its product with a power of ten is."""
+    x = (torch.randn(999, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * 1000).to(dtype)
+    wanted = torch.from_numpy(numpy.round(x.double().numpy(), decimals)).to(dtype)
+    assert torch.equal(bk.round(x, decimals=decimals), wanted)
+    fused = bk.fuse(lambda x: bk.round(x, decimals=decimals) * 1)
+    assert torch.allclose(fused(x).double(), wanted.double(), rtol=1e-2, atol=1.0)
+
+
+def test_decimals_at_the_edges() -> None:
+    """Where a power of ten would be infinite, a number stays, or is none of it."""
+    x = torch.tensor([1e300, -1e-300, math.inf, -math.inf, math.nan, 2.5], dtype=torch.float64)
+    assert torch.equal(bk.round(x, decimals=300)[[0, 2, 3]], x[[0, 2, 3]])
+    assert bk.round(x, decimals=-301).nan_to_num(7.0, math.inf, -math.inf).tolist() == [0, 0, math.inf, -math.inf, 7, 0]
+    for wrong in (1.5, True, 512, "2"):
+        with pytest.raises(bk.InvalidProblem, match="decimals is out of range"):
+            bk.round(x, decimals=wrong)
+    with pytest.raises(bk.Unsupported, match="got i32"):
+        bk.round(torch.ones(3, dtype=torch.int32), decimals=-1)
+    given = x[5:].clone().requires_grad_()
+    bt.round(given, decimals=1).backward(torch.ones(1, dtype=torch.float64))
+    assert given.grad.tolist() == [0.0]

@@ -3052,6 +3052,7 @@ def rope_backward(
 ) -> A: ...
 def round(
     input: A,
+    decimals: int = 0,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3060,6 +3061,24 @@ def round(
 def round_backward(
     d_result: A,
     input: A,
+    decimals: int = 0,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def round_decimals(
+    input: A,
+    decimals: float = 2,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def round_decimals_backward(
+    d_result: A,
+    input: A,
+    decimals: float = 2,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -1709,10 +1709,21 @@ def rope_backward(
 ) -> A: ...
 def round(
     input: A,
+    decimals: int = 0,
 ) -> A: ...
 def round_backward(
     d_result: A,
     input: A,
+    decimals: int = 0,
+) -> A: ...
+def round_decimals(
+    input: A,
+    decimals: float = 2,
+) -> A: ...
+def round_decimals_backward(
+    d_result: A,
+    input: A,
+    decimals: float = 2,
 ) -> A: ...
 def rsqrt(
     input: A,

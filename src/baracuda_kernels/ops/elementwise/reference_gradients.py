@@ -124,7 +124,7 @@ def _logaddexp2(x: Any, y: Any) -> Any:
 
 
 GRADIENTS: dict[str, Gradient] = {
-    **dict.fromkeys(("imag", "angle", "sign", "sgn", "floor", "ceil", "round", "trunc"), _flat),
+    **dict.fromkeys(("imag", "angle", "sign", "sgn", "floor", "ceil", "round", "round_decimals", "trunc"), _flat),
     "neg": _slope(lambda x: -1.0), **dict.fromkeys(("positive", "conj", "real"), _slope(lambda x: 1.0)), "abs": _slope(numpy.sign),
     "reciprocal": _slope(lambda x: -1 / (x * x)), "square": _slope(lambda x: 2 * x), "sqrt": _slope(lambda x: 0.5 / sqrt(x)),
     "rsqrt": _slope(lambda x: -0.5 * x**-1.5),

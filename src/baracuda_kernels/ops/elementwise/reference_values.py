@@ -180,7 +180,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "neg": lambda x: -x, **dict.fromkeys(("positive", "conj", "real"), lambda x: x), "imag": numpy.zeros_like, "angle": _angle, "abs": numpy.abs, "sign": _sign, "sgn": _sign,
     "reciprocal": lambda x: 1 / x, "square": lambda x: x * x, "sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x),
     "cbrt": numpy.cbrt, "integer_pow": _power, "deg2rad": numpy.deg2rad, "rad2deg": numpy.rad2deg,
-    "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.round, "trunc": numpy.trunc, "frac": lambda x: x - numpy.trunc(x),
+    "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.round, "round_decimals": lambda x, decimals: numpy.round(x, int(decimals)), "trunc": numpy.trunc, "frac": lambda x: x - numpy.trunc(x),
     "mantissa": lambda x: numpy.frexp(x)[0],
     "nan_to_num": _nan_to_num, "reduce_precision": _reduce_precision,
     "isnan": numpy.isnan, "isinf": numpy.isinf, "isfinite": numpy.isfinite, "isneginf": lambda x: x == -numpy.inf,

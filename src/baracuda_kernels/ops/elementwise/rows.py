@@ -31,7 +31,8 @@ class Choice:
     """An option of a function whose value says which row is meant, the first one by default."""
 
     option: str
-    rows: Mapping[str | None, str] = field(hash=False)  # by the option's value
+    rows: Mapping[str | int | None, str] = field(hash=False)  # by the option's value
+    otherwise: str | None = None  # the row for all other integers, which are its parameter
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from baracuda_kernels.ops.elementwise.rows import Choice, Parameter, Row
 __all__ = ["Elementwise", "backward", "forward"]
 
 
+MOST = 511  # the size of an integer that an option is, and a row's parameter
+
+
 class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
@@ -40,7 +43,8 @@ class Elementwise(Function):
         row = self.row
         if row.choice is not None:
             descriptor: Any = self.plan.descriptor_type
-            row = descriptor.TABLE[_chosen(row.choice, self.name, bound.arguments)]
+            name, more = _chosen(row.choice, self.name, bound.arguments)
+            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
         return row.formula_for(like.element)(*operands)
 
 
@@ -51,14 +55,18 @@ def _option(parameter: Parameter) -> inspect.Parameter:
     return inspect.Parameter(parameter.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default)
 
 
-def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> str:
-    """The name of the row that the option names."""
+def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[float, ...]]:
+    """The name of the row that the option names, and the parameters that it is besides."""
     value = arguments[choice.option]
-    found = choice.rows.get(value) if isinstance(value, str | None) else None
-    if found is None:
-        wanted = " or ".join(map(repr, choice.rows))
+    if choice.otherwise is None:
+        known, wanted = isinstance(value, str | None) and value in choice.rows, " or ".join(map(repr, choice.rows))
+    else:
+        known, wanted = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST, f"an int up to {MOST}"
+    if not known:
         raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, choice.option, repr(value), wanted)])
-    return found
+    if value in choice.rows:
+        return choice.rows[value], ()
+    return str(choice.otherwise), (float(value),)
 
 
 def forward(row: Row, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
@@ -97,8 +105,11 @@ def _description(
         own = (given[parameter.name] for parameter in row.parameters)
         parameters = tuple(math.nan if number is None else number for number in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
-        meant = kind if row.choice is None else descriptor.KINDS(_chosen(row.choice, name, given))
-        return descriptor(meant, broadcast_shape(name, operands), element, parameters, **scalar_values)
+        meant, more = kind, tuple[float, ...]()
+        if row.choice is not None:
+            chosen, more = _chosen(row.choice, name, given)
+            meant = descriptor.KINDS(chosen)
+        return descriptor(meant, broadcast_shape(name, operands), element, (*parameters, *more), **scalar_values)
 
     kinds = inspect.Parameter
     arrays = [
@@ -108,7 +119,7 @@ def _description(
     numbers = [_option(each) for each in row.parameters]
     if row.choice is not None:
         first = next(iter(row.choice.rows))
-        kind_of = str if first is not None else str | None
+        kind_of = str | None if first is None else type(first)
         numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=kind_of, default=first))
     replaced = {each.name: each for each in (*arrays, *numbers, *more)}
     describe.__signature__ = inspect.Signature(list(replaced.values()))  # type: ignore[attr-defined] # as inspect looks for it

@@ -34,7 +34,7 @@ from baracuda_kernels.formula.pieces import ratio
 from baracuda_kernels.formula.powers import cbrt, pow, rsqrt
 from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Parameter, Row
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row
 from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, flat, is_negative, power_of_integers, truth
 
 __all__ = ["ROWS"]
@@ -52,6 +52,17 @@ def _sign(x: Expr) -> Expr:
 def _of_floats(rounding: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
     """Integers are round as they are."""
     return lambda x: rounding(x) if x.element.is_float else x
+
+
+def _round_decimals(x: Expr, decimals: Expr) -> Expr:
+    """What has no digits to lose stays as it is, though a power of ten would make it infinite."""
+    rest, power = absolute(decimals), constant(1, x.element)
+    for bit in (256, 128, 64, 32, 16, 8, 4, 2, 1) if x.element is ElementKind.F64 else (32, 16, 8, 4, 2, 1):
+        takes = rest >= bit
+        power, rest = where(takes, power * 10.0**bit, power), where(takes, rest - bit, rest)
+    scaled, whole = x * power, rint(x / power)
+    after = where(absolute(scaled) < math.inf, rint(scaled) / power, x)
+    return where(decimals < 0, where(eq(whole, 0), whole, whole * power), after)
 
 
 def _test(of_float: Callable[[Expr], Expr], otherwise: bool = False) -> Callable[[Expr], Expr]:
@@ -142,7 +153,10 @@ ARITHMETIC = (
     Row("rad2deg", lambda x: x * (180 / math.pi), "From radians to degrees."),
     Row("floor", _of_floats(floor), "The next integer below.", NUMBERS),
     Row("ceil", _of_floats(ceil), "The next integer above.", NUMBERS),
-    Row("round", _of_floats(rint), "The nearest integer, of two the even one.", NUMBERS),
+    Row("round", _of_floats(rint), "The nearest integer, of two the even one; with decimals, round_decimals.", NUMBERS,
+        choice=Choice("decimals", {0: "round"}, otherwise="round_decimals")),
+    Row("round_decimals", _round_decimals, "The nearest number with so many decimals, of two the even one; with fewer than 0, of powers of ten.",
+        wide=True, gradient=lambda d, x, decimals: flat(d, x), parameters=(Parameter("decimals", 2, "an integer"),)),
     Row("trunc", _of_floats(trunc), "The next integer towards zero.", NUMBERS),
     Row("frac", lambda x: x - trunc(x), "What `trunc` leaves, with the sign of x."),
     Row("mantissa", lambda x: mantissa_and_exponent(x)[0], "The mantissa of `frexp`, from 0.5 to 1 with the sign of x.",
