@@ -15,7 +15,6 @@ import triton.language as tl
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, input_of
 from baracuda_kernels.gpu.indexing import filled, offset
-from baracuda_kernels.ops.neighbours.triton_bodies import with_next
 from baracuda_kernels.ops.scan.triton_bodies import as_floats, scanning
 from baracuda_kernels.ops.scan.triton_groups import joined_back, joined_on, terms
 
@@ -31,11 +30,11 @@ def sums_before(total: ElementKind) -> Any:
 
 @triton.jit
 def scan_columns(
-    inputs, output, numbers, lines, blocks, extent, bounds, tiles, extents, outer_steps, axis_steps,
+    inputs, output, numbers, lines, blocks, extent, bound, tiles, extents, outer_steps, axis_steps,
     START: tl.constexpr, TERM: tl.constexpr, JOINED: tl.constexpr, VALUE: tl.constexpr, SUMS_BEFORE: tl.constexpr, REVERSE: tl.constexpr,
     NEXT: tl.constexpr, BESIDE: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Every input is read at each place and `NEXT` to it, 1 or -1, and is 0 where its own bound is passed, less than a tile from the
+    """Every input is read at each place and `NEXT` to it, 1 or -1, and is 0 where the bound is passed, less than a tile from the
     extent. `BESIDE` says which have a column for every line, side by side; of others one is for all lines.
 
     A tile is `STRIPS` strips of `STEPS` rows each, one after the other.
@@ -43,9 +42,12 @@ def scan_columns(
     TILE: tl.constexpr = -STRIPS * STEPS if REVERSE else STRIPS * STEPS
     OUTPUT: tl.constexpr = len(inputs)
     block = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
-    line = block % blocks * LINES + tl.arange(0, LINES)[None, :]
+    first = block % blocks * LINES
+    line = (
+        tl.minimum(first, lines - LINES) + tl.arange(0, LINES)[None, :]
+    )  # the last ones again, rather than some that are not there
     outer = block // blocks
-    is_there = line < lines
+    is_own = line >= first
     walked = tl.arange(0, STRIPS)[:, None] * STEPS
     begun = extent - STEPS - walked if REVERSE else walked
     sources = ()
@@ -55,18 +57,18 @@ def scan_columns(
     target = output + offset(outer, extents, outer_steps[OUTPUT]) + begun.to(tl.int64) * axis_steps[OUTPUT] + line
     parameters = as_floats(numbers)
     carry = filled(START(), (1, LINES))[0]
-    following = read_first(sources, bounds, begun, is_there, axis_steps, NEXT, BESIDE, STEPS)
+    following = read_first(sources, bound, begun, axis_steps, NEXT, STEPS)
     for _ in range(0, tiles):
         values = with_next(following, parameters, NEXT, STEPS)
         sources = moved(sources, axis_steps, TILE)
-        following = read_on(sources, bounds, begun + TILE, is_there, axis_steps, REVERSE, NEXT, BESIDE, STEPS)
+        following = read_on(sources, bound, begun + TILE, axis_steps, REVERSE, NEXT, STEPS)
         own = terms(values, begun, TERM, STRIPS, LINES, STEPS)
         within = joined_back(own, JOINED, STEPS) if REVERSE else joined_on(own, JOINED, STEPS)
         come_to = within[0 if REVERSE else STEPS - 1][0]
         # Those before each strip by a scan of pairs: to gather the sums of others would make the compiler hand on every element.
         before = carry + SUMS_BEFORE((filled(START(), (STRIPS, LINES))[0], come_to))[0]
         carry += tl.sum(come_to, 0, keep_dims=True)
-        edge = edge_of(begun, extent, is_there, REVERSE, STEPS)
+        edge = tl.where(is_own, edge_of(begun, extent, REVERSE, STEPS), STEPS if REVERSE else 0)
         for k in tl.static_range(STEPS):
             value = VALUE(JOINED((before,), within[k]), values[k], ((begun + k).to(tl.int64),))[0]
             result = tl.broadcast_to(value.to(output.dtype.element_ty), (STRIPS, LINES))
@@ -84,42 +86,45 @@ def moved(sources, axis_steps, BY: tl.constexpr):
 
 
 @triton.jit
-def edge_of(begun, bound, is_there, REVERSE: tl.constexpr, STEPS: tl.constexpr):
+def edge_of(begun, bound, REVERSE: tl.constexpr, STEPS: tl.constexpr):
     """The row of a strip from which on the bound is passed, or on the way back the first that there is: with it alone each row compares."""
-    if REVERSE:
-        edge = tl.where(is_there, tl.maximum(-begun, -1), STEPS + 1)
-    else:
-        edge = tl.where(is_there, tl.minimum(bound - begun, STEPS + 1), 0)
-    return edge.to(tl.int32)
+    return (tl.maximum(-begun, -1) if REVERSE else tl.minimum(bound - begun, STEPS + 1)).to(tl.int32)
 
 
 @triton.jit
-def read_first(sources, bounds, begun, is_there, axis_steps, NEXT: tl.constexpr, BESIDE: tl.constexpr, STEPS: tl.constexpr):
+def read_first(sources, bound, begun, axis_steps, NEXT: tl.constexpr, STEPS: tl.constexpr):
     """Of every operand a strip's elements, and the one after the last or before the first."""
     FIRST: tl.constexpr = 0 if NEXT > 0 else -1
     rows = ()
-    for i in tl.static_range(len(sources)):
-        found = ()
-        for k in tl.static_range(FIRST, FIRST + STEPS + 1):
-            inside = (begun + k >= 0) & (begun + k < bounds[i])
-            mask = inside & is_there if BESIDE[i] else inside
-            found += (tl.load(sources[i] + k * axis_steps[i], mask=mask, other=0.0),)  # type: ignore[assignment]
-        rows += (found,)  # type: ignore[assignment]
+    for k in tl.static_range(FIRST, FIRST + STEPS + 1):
+        row, mask = (), (begun + k >= 0) & (begun + k < bound)
+        for i in tl.static_range(len(sources)):
+            row += (tl.load(sources[i] + k * axis_steps[i], mask=mask, other=0.0),)  # type: ignore[assignment]
+        rows += (row,)  # type: ignore[assignment]
     return rows
 
 
 @triton.jit
-def read_on(
-    sources, bounds, begun, is_there, axis_steps, REVERSE: tl.constexpr, NEXT: tl.constexpr, BESIDE: tl.constexpr, STEPS: tl.constexpr
-):  # fmt: skip
+def read_on(sources, bound, begun, axis_steps, REVERSE: tl.constexpr, NEXT: tl.constexpr, STEPS: tl.constexpr):
     """The same of a later tile. What is not there may be anything: nothing comes after it."""
     FIRST: tl.constexpr = 0 if NEXT > 0 else -1
+    edge = edge_of(begun, bound, REVERSE, STEPS)
     rows = ()
-    for i in tl.static_range(len(sources)):
-        edge = edge_of(begun, bounds[i], is_there if BESIDE[i] else True, REVERSE, STEPS)
-        found = ()
-        for k in tl.static_range(FIRST, FIRST + STEPS + 1):
-            mask = (k >= edge) if REVERSE else (k < edge)
-            found += (tl.load(sources[i] + k * axis_steps[i], mask=mask),)  # type: ignore[assignment]
-        rows += (found,)  # type: ignore[assignment]
+    for k in tl.static_range(FIRST, FIRST + STEPS + 1):
+        row, mask = (), (k >= edge) if REVERSE else (k < edge)
+        for i in tl.static_range(len(sources)):
+            row += (tl.load(sources[i] + k * axis_steps[i], mask=mask),)  # type: ignore[assignment]
+        rows += (row,)  # type: ignore[assignment]
     return rows
+
+
+@triton.jit
+def with_next(rows, parameters, NEXT: tl.constexpr, STEPS: tl.constexpr):
+    """Of every row the operands, each followed by its neighbour, and the parameters."""
+    values = ()
+    for k in tl.static_range(STEPS):
+        given = ()
+        for i in tl.static_range(len(rows[0])):
+            given += (rows[k if NEXT > 0 else k + 1][i], rows[k + 1 if NEXT > 0 else k][i])  # type: ignore[assignment]
+        values += (given + parameters,)  # type: ignore[assignment]
+    return values

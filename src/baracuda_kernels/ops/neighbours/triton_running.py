@@ -96,7 +96,7 @@ def _in_groups(running: Running, walk: Walk, element: ElementKind, numbers: tupl
 def _down_columns(running: Running, walk: Walk, element: ElementKind, numbers: tuple[Step, ...]) -> Call | None:
     """Columns in strips, two side by side if rows begin with whole vectors; None where columns lie otherwise, or are too few or too short."""
     extent, steps = walk.axis.extent, walk.beside.steps
-    if not walk.by_columns or any(step not in (0, 1) for step in steps):
+    if not walk.by_columns or any(step not in (0, 1) for step in steps) or len(set(running.bounds)) > 1:
         return None
     wide = max(1, sum(step == 1 for step in steps[:-1]))  # operands that have a column for every line
     vector = 1 if element.size > WORD else 2
@@ -117,7 +117,7 @@ def _down_columns(running: Running, walk: Walk, element: ElementKind, numbers: t
             scan_columns,
             programs,
             (
-                tuple(operands[:-1]), operands[-1], numbers, *walk.counts(tile, element), tuple(map(Count, running.bounds)),
+                tuple(operands[:-1]), operands[-1], numbers, *walk.counts(tile, element), Count(running.bounds[0]),
                 Count(-(-extent // tile.height)), extents, outer, along,
             ),
             {"START": made.start, "TERM": made.term, "JOINED": made.joined, "VALUE": made.value}
