@@ -43,9 +43,8 @@ def scan_columns(
     OUTPUT: tl.constexpr = len(inputs)
     block = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     first = block % blocks * LINES
-    line = (
-        tl.minimum(first, lines - LINES) + tl.arange(0, LINES)[None, :]
-    )  # the last ones again, rather than some that are not there
+    # The last program reads columns of the one before it again, rather than some that are not there: loads need compare no lines.
+    line = tl.minimum(first, lines - LINES) + tl.arange(0, LINES)[None, :]
     outer = block // blocks
     is_own = line >= first
     walked = tl.arange(0, STRIPS)[:, None] * STEPS
