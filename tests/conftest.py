@@ -127,6 +127,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     if DEVICE.kind is bk.DeviceKind.CPU:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
     small = {"TILE": 64, "PAIR_TILE": 32, "UNIT": 64, "PROGRAMS": 24, "FEWEST": 2, "TOTALS_AT_ONCE": 8, "STRIP_WORDS": 8}
+    small |= {"AHEAD_WORDS": 8, "AHEAD_WARPS": 4}
     for name, value in small.items():
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 

@@ -160,6 +160,45 @@ def test_running_integrals(shape: tuple[int, ...], axis: int, element: bk.Elemen
             run_trial(plan, random_inputs(plan_type, descriptor, rng), layout)
 
 
+# Columns in strips: rows in whole vectors and not, fewer and more than a tile, several columns of tiles, and several such planes.
+STRIPS = [((65, 32), 0), ((131, 72), 0), ((98, 45), 0), ((2, 70, 40), 1)]
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("element", [bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64], ids=str)
+@pytest.mark.parametrize(("shape", "axis"), STRIPS, ids=str)
+def test_running_integrals_down_columns(
+    shape: tuple[int, ...], axis: int, element: bk.ElementKind, rng: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from baracuda_kernels.ops.neighbours.triton_columns import scan_columns
+
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.UNIT", 4096)  # no lines are split
+    for name, plan_type, points in (
+        ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, None),
+        ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, (shape[axis],)),
+        ("triton.cumulative_trapezoid", bk.CumulativeTrapezoidPlan, shape),
+        ("triton.cumulative_trapezoid_backward", bk.CumulativeTrapezoidBackwardPlan, None),
+    ):
+        descriptor = plan_type.descriptor_type(shape, axis, element, points, 1.0 if points else 0.3)
+        (call,) = calls_of(plan_type, descriptor)
+        assert call.body is scan_columns
+        plan = plan_type.force(name, TESTED, descriptor)
+        for layout in ("contiguous", "gaps", "offset"):
+            run_trial(plan, random_inputs(plan_type, descriptor, rng), layout)
+
+
+def calls_of(plan_type: Any, descriptor: Any) -> Any:
+    """What is launched for contiguous operands."""
+    from baracuda_kernels.core.layout import row_major
+    from baracuda_kernels.ops.neighbours.triton_running import running_calls
+
+    operands = plan_type.args_type.OPERANDS
+    shapes = [None if each.presence(descriptor) is False else each.shapes(descriptor)[0] for each in operands]
+    found = running_calls(descriptor, [None if shape is None else SimpleNamespace(stride=row_major(shape)) for shape in shapes])
+    assert found is not None
+    return found[0]
+
+
 @pytest.mark.usefixtures("small_tiles")
 def test_rows_that_begin_anywhere_leave_others_their_vectors() -> None:
     """The rows of a result are one shorter than those of what is integrated, so that hardly any of them begins with a whole vector."""
@@ -177,20 +216,22 @@ def test_rows_that_begin_anywhere_leave_others_their_vectors() -> None:
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_infinities_stay_where_integrals_have_them(rng: Any) -> None:
-    y = rng.standard_normal((24, 140)).astype(numpy.float32)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_infinities_stay_where_integrals_have_them(axis: int, rng: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.UNIT", 4096)  # no lines are split
+    y = rng.standard_normal((40, 140)).astype(numpy.float32)
     y[0, 50], y[1, 70], y[1, 90], y[2, 139] = INF, INF, -INF, NAN
+    y = numpy.ascontiguousarray(y if axis else y.T)
     plan_type = bk.CumulativeTrapezoidPlan
     plan = plan_type.force(
-        "triton.cumulative_trapezoid", TESTED, plan_type.descriptor_type(y.shape, 1, bk.ElementKind.F32, None, 0.5)
+        "triton.cumulative_trapezoid", TESTED, plan_type.descriptor_type(y.shape, axis, bk.ElementKind.F32, None, 0.5)
     )
     given = torch.from_numpy(y).to(str(DEVICE))
-    result = torch.empty((24, 139), device=given.device)
+    wanted = torch.cumulative_trapezoid(torch.from_numpy(y), dx=0.5, dim=axis)
+    result = torch.empty(wanted.shape, device=given.device)
     lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
     plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(y=given, result=result))
-    torch.testing.assert_close(
-        result.cpu(), torch.cumulative_trapezoid(torch.from_numpy(y), dx=0.5), equal_nan=True, rtol=1e-5, atol=1e-5
-    )
+    torch.testing.assert_close(result.cpu(), wanted, equal_nan=True, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dim", [0, 1])

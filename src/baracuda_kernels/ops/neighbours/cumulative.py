@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Shape
@@ -139,13 +139,25 @@ class CumulativeTrapezoidBackwardArgs(Args):
 
 
 class CumulativeTrapezoidCases(TrapezoidCases):
-    # Shape, axis, and of points how many axes they have: rows and columns, one point or none, split among threads and programs.
+    # Shape, axis, and of points how many axes they have: rows and columns, one point or none, split among threads and programs, columns in strips.
     CORNERS = (
         ((9, 18), 1, 1), ((2, 9, 5), 1, 3), ((6, 300), 1, 0), ((17, 9), 0, 0), ((5, 1), 1, 1), ((5, 0, 3), 1, 0), ((70_001,), 0, 0), ((3, 20_001), 1, 1),
+        ((90, 40), 0, 0), ((90, 40), 0, 1),
     )  # fmt: skip
+    IN_STRIPS: ClassVar[tuple[int, ...]] = (0, 1, 2)  # of points how many axes they have, where columns are walked down in strips
+
+    def tiles(self, element: ElementKind) -> Iterator[Any]:
+        yield from super().tiles(element)
+        if element is not ElementKind.F16:  # as BF16
+            for rank in self.IN_STRIPS:
+                yield self.problem((600, 64), 0, rank, element)
+        if element is ElementKind.F32:
+            yield self.problem((90, 64), 0, 0, element)
 
 
 class CumulativeTrapezoidBackwardCases(CumulativeTrapezoidCases):
+    IN_STRIPS = (0,)
+
     def is_long_chain(self) -> bool:
         return True
 

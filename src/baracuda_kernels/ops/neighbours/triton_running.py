@@ -8,16 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step
+from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Step
 from baracuda_kernels.ops.neighbours.running import Running
 from baracuda_kernels.ops.neighbours.triton_bodies import scan_neighbours
+from baracuda_kernels.ops.neighbours.triton_columns import scan_columns, sums_before
 from baracuda_kernels.ops.neighbours.views import View
-from baracuda_kernels.ops.scan.tiles import lines_tile, split_for
+from baracuda_kernels.ops.scan.tiles import ScanTile, columns_tile, lines_tile, split_for
 from baracuda_kernels.ops.scan.triton import scan_calls
 from baracuda_kernels.ops.scan.triton_bodies import functions
 from baracuda_kernels.ops.scan.walk import Walk
 
 __all__ = ["running_calls"]
+
+WORD = 4  # bytes of a register
 
 
 def running_calls(problem: Any, layouts: Sequence[Any]) -> tuple[list[Call], list[View]] | None:
@@ -36,6 +39,8 @@ def running_calls(problem: Any, layouts: Sequence[Any]) -> tuple[list[Call], lis
     if extent > 1 and not walk.by_columns and split_for(walk.programs(tile), extent, by_columns=False).segments == 1:
         call = _in_groups(running, walk, element, numbers)
         return [call], [View(each, 0) for each in (*running.operands, running.output)]
+    if down := _down_columns(running, walk, element, numbers):
+        return [down], [View(each, 0) for each in (*running.operands, running.output)]
     if not running.is_inside:
         return None
     places = [(place, next_to) for place in range(len(running.operands)) for next_to in (0, running.next_to)] + [(-1, 0)]
@@ -86,3 +91,42 @@ def _in_groups(running: Running, walk: Walk, element: ElementKind, numbers: tupl
         )  # fmt: skip
 
     return replace(call(whole), otherwise=call([False] * len(whole)))
+
+
+def _down_columns(running: Running, walk: Walk, element: ElementKind, numbers: tuple[Step, ...]) -> Call | None:
+    """Columns in strips, two side by side if rows begin with whole vectors; None where columns lie otherwise, or are too few or too short."""
+    extent, steps = walk.axis.extent, walk.beside.steps
+    if not walk.by_columns or any(step not in (0, 1) for step in steps) or len(set(running.bounds)) > 1:
+        return None
+    wide = max(1, sum(step == 1 for step in steps[:-1]))  # operands that have a column for every line
+    vector = 1 if element.size > WORD else 2
+    tile, single = (
+        columns_tile(walk.beside.extent, extent, wide * -(-lines * element.size // WORD), lines) for lines in (vector, 1)
+    )
+    if tile is None or single is None or split_for(walk.programs(tile), extent, by_columns=True).segments > 1:
+        return None
+
+    def call(tile: ScanTile) -> Call:
+        programs, made = walk.programs(tile), functions(running.formulas)
+        operands = [At(place, element, step != 0) for place, step in enumerate(steps)]
+        lies: Any = walk.steps(tile, element)
+        extents, outer, _, along = lies
+        constants = walk.constants(tile, programs)
+        del constants["ALONG"]
+        return Call(
+            scan_columns,
+            programs,
+            (
+                tuple(operands[:-1]), operands[-1], numbers, *walk.counts(tile, element), Count(running.bounds[0]),
+                Count(-(-extent // tile.height)), extents, outer, along,
+            ),
+            {"START": made.start, "TERM": made.term, "JOINED": made.joined, "VALUE": made.value}
+            | {"SUMS_BEFORE": sums_before(running.formulas.states[0]), "REVERSE": running.is_back, "NEXT": running.next_to}
+            | {"STRIPS": tile.strips}
+            | constants,
+            tile.warps,
+            registers=MOST_REGISTERS,
+            contracts=False,
+        )  # fmt: skip
+
+    return call(tile) if vector == 1 else replace(call(tile), otherwise=call(single))

@@ -15,6 +15,7 @@ __all__ = [
     "ScanTile",
     "Split",
     "backward_bytes",
+    "columns_tile",
     "gradient_tile",
     "lines_tile",
     "split_bytes",
@@ -27,6 +28,7 @@ TILE, PAIR_TILE = 1024, 512  # elements along rows whose states are one number e
 PER_THREAD = 16
 LANES, WORD = 32, 4  # threads of a warp, bytes of a register
 STRIP_WORDS, PAIR_STRIP_WORDS = 192, 128  # what a thread has of operands and states down columns, of one number each or more
+AHEAD_WORDS, AHEAD_WARPS = 32, 8  # that a thread reads ahead down columns, and of a program: the bytes that keep a device busy
 SHORT = 64  # steps of columns that are not worth it
 BESIDE = 32  # lines side by side that make whole lines of memory
 ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
@@ -119,6 +121,15 @@ def lines_tile(lines: int, extent: int, per_thread: int) -> ScanTile:
     """Of programs that walk along whole lines: of one warp, so that nothing waits for others."""
     steps = min(LANES * per_thread, power_of_two(extent))
     return ScanTile(min(LANES * per_thread // steps, power_of_two(lines)), steps, 1, 0)
+
+
+def columns_tile(lines: int, extent: int, row_words: int, vector: int) -> ScanTile | None:
+    """Of columns whose strips are read ahead, in so many words for each row of a strip; None where there are too few of them, or of rows."""
+    if lines < LANES or extent < SHORT:
+        return None
+    steps = AHEAD_WORDS // row_words
+    strips = min(AHEAD_WARPS * vector, power_of_two(-(-extent // steps)))
+    return ScanTile(LANES, steps, strips // vector, 0, strips, vector)
 
 
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:
