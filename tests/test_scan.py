@@ -252,7 +252,7 @@ def test_gradients_of_products_along_whole_lines(
     kind: ScanKind, shape: tuple[int, ...], rng: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
-    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.OF_PRODUCT", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.LANES", 2)
     for element in (bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64):
         descriptor = ScanBackwardDescriptor(kind, shape, len(shape) - 1, element)
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
@@ -17,6 +18,8 @@ __all__ = [
     "backward_bytes",
     "gradient_tile",
     "lines_tile",
+    "of_group",
+    "product_tile",
     "split_bytes",
     "split_for",
     "strips_for",
@@ -35,6 +38,10 @@ FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and 
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
+OF_GROUP, GROUP_BYTES = (
+    16,
+    64,
+)  # elements side by side that a thread multiplies by itself: few vectors, so that they share lines of memory
 
 
 class ScanTile(NamedTuple):
@@ -121,9 +128,19 @@ def lines_tile(lines: int, extent: int, per_thread: int) -> ScanTile:
     return ScanTile(min(LANES * per_thread // steps, power_of_two(lines)), steps, 1, 0)
 
 
+def of_group(element: ElementKind) -> int:
+    return min(OF_GROUP, GROUP_BYTES // element.size)
+
+
+def product_tile(lines: int, extent: int, element: ElementKind) -> ScanTile:
+    """Of programs that walk along whole lines for the gradient of a product: a group for every thread."""
+    return lines_tile(lines, extent, of_group(element))
+
+
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:
     if problem.kind not in PRODUCTS:
         return split_bytes(problem)
-    steps = min(gradient_tile(problem.lines, problem.extent, by_columns).steps for by_columns in (True, False))
+    tiles_of = [gradient_tile(problem.lines, problem.extent, by_columns) for by_columns in (True, False)]
+    steps = min(tile.steps for tile in (*tiles_of, product_tile(problem.lines, problem.extent, problem.element)))
     tiles = -(-problem.extent // steps)
     return SLOT * (len(PREFIX.states) + len(SUFFIX.states)) * problem.lines * tiles if tiles > 1 else 0
