@@ -38,10 +38,8 @@ FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and 
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
-OF_GROUP, GROUP_BYTES = (
-    16,
-    64,
-)  # elements side by side that a thread multiplies by itself: few vectors, so that they share lines of memory
+OF_GROUP = 16  # elements side by side that a thread multiplies by itself
+GROUP_BYTES = 64  # of them at most: what a warp reads at once is to have few lines of memory
 
 
 class ScanTile(NamedTuple):

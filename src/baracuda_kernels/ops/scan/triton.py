@@ -195,24 +195,22 @@ def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Wa
     """Which walks along whole lines."""
     tile = product_tile(walk.beside.extent, problem.extent, problem.element)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
-    vector, group = (min(each, tile.steps) for each in (VECTOR_BYTES // problem.element.size, of_group(problem.element)))
-
-    def call(group: int) -> Call:
-        return Call(
-            product_gradients_of_lines,
-            programs,
-            (
-                *operands,
-                (befores,) if tiles > 1 else (),
-                *walk.counts(tile, problem.element),
-                Count(tiles),
-                *walk.steps(tile, problem.element),
-            ),
-            {"PREFIXES": functions(PREFIX).scan, "SUFFIXES": functions(SUFFIX).scan, "GROUP": group, "VECTOR": vector}
-            | {"SEVERAL": tiles > 1, "SKIPS_NAN": problem.kind is ScanKind.NANCUMPROD}
-            | walk.constants(tile, programs),
-            tile.warps,
-            contracts=False,
-        )
-
-    return replace(call(group), otherwise=call(vector))
+    group = min(of_group(problem.element), tile.steps)
+    in_f32 = problem.element in HALVES and group == of_group(problem.element)  # which is worth it where groups are long
+    return Call(
+        product_gradients_of_lines,
+        programs,
+        (
+            *operands,
+            (befores,) if tiles > 1 else (),
+            *walk.counts(tile, problem.element),
+            Count(tiles),
+            *walk.steps(tile, problem.element),
+        ),
+        {"PREFIXES": functions(PREFIX).scan, "SUFFIXES": functions(SUFFIX).scan, "SEVERAL": tiles > 1}
+        | {"SKIPS_NAN": problem.kind is ScanKind.NANCUMPROD, "IN_F32": in_f32}
+        | {"GROUP": group, "VECTOR": min(VECTOR_BYTES // problem.element.size, group)}
+        | walk.constants(tile, programs),
+        tile.warps,
+        contracts=False,
+    )
