@@ -252,8 +252,8 @@ def test_gradients_of_products_along_whole_lines(
     kind: ScanKind, shape: tuple[int, ...], rng: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
-    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.OF_PRODUCT", 1)
-    for element in (bk.ElementKind.F32, bk.ElementKind.BF16, bk.ElementKind.F64):
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.LANES", 2)
+    for element in FLOATS:
         descriptor = ScanBackwardDescriptor(kind, shape, len(shape) - 1, element)
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
         (call,) = triton_scan().calls(descriptor, [strides] * 3, False, (0, 1, 2))
@@ -265,6 +265,103 @@ def test_gradients_of_products_along_whole_lines(
         factors[1, 7] = numpy.nan if kind is ScanKind.NANCUMPROD else 0
         run_trial(plan, inputs, in_place=("d_input", "d_result"))
         run_trial(plan, inputs, in_place=("d_input", "input"))
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("kind", [ScanKind.CUMPROD, ScanKind.NANCUMPROD])
+@pytest.mark.parametrize("element", [bk.ElementKind.BF16, bk.ElementKind.F16], ids=str)
+@pytest.mark.parametrize("extent", [96, 77, 16, 8])  # of whole tiles, of others, and of several lines in one
+def test_gradients_of_products_of_halves(
+    kind: ScanKind, element: bk.ElementKind, extent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line on its own, by its own size: factors that f32 has room for, and others; gradients of all sizes."""
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.LANES", 2)
+    dtype = torch.bfloat16 if element is bk.ElementKind.BF16 else torch.float16
+    random = torch.Generator().manual_seed(3)
+    tiny = torch.finfo(dtype).smallest_normal * (
+        1 if element is bk.ElementKind.BF16 else 0.25
+    )  # the interpreter has none less of bf16
+    ones, last = torch.ones(extent, dtype=torch.float64), extent - 1
+    drawn = torch.randn(20, extent, generator=random, dtype=torch.float64)
+
+    def factors(**others: float) -> torch.Tensor:
+        x = torch.exp(drawn[0] / extent**0.5) * torch.sign(drawn[1])
+        for place, value in others.items():
+            x[int(place[1:])] = value
+        return x
+
+    middle = f"_{extent // 2}"
+    sizes = 2.0 ** (torch.arange(extent, dtype=torch.float64) % 8 - 3.5)
+    lines = [
+        (drawn[2], factors()),
+        (ones * (torch.arange(extent) == last), factors()),  # of the last product alone
+        (drawn[3], factors(_0=0.0)),
+        (drawn[4], factors(**{f"_{last}": 0.0})),
+        (drawn[5], factors(**{middle: 0.0})),
+        (drawn[6], factors(_1=0.0, **{middle: -0.0})),
+        (drawn[7], factors(**{middle: NAN})),
+        (drawn[8], factors(_0=NAN, **{f"_{last}": NAN})),
+        (drawn[9].abs(), factors(**{middle: INF}).abs()),  # infinities of both signs would be none in the order of a tree
+        (drawn[10], factors(_2=-INF, _5=0.0)),
+        (drawn[11], factors(**{middle: tiny, "_1": 1.0 / 64})),
+        (drawn[12] * 0.0, factors()),
+        (torch.where(torch.arange(extent) == last // 2, NAN, drawn[13]), factors()),
+        (torch.where(torch.arange(extent) == last // 2, INF, drawn[14]), factors()),
+        (drawn[15], sizes),  # products that grow and shrink
+        (drawn[16], torch.where(torch.arange(extent) % 16 < 8, 2.0**12, 2.0**-12) * ones),  # too far within a vector, and back
+        (drawn[17], torch.rand(extent, generator=random, dtype=torch.float64)),  # down to zero
+        (drawn[18] * 2.0**-12, 1.4 * ones),  # up, as far as a line goes
+        (drawn[19] * 2.0**-10, torch.where(torch.arange(extent) % 64 < 32, 2.0**3, 2.0**-3) * ones),
+        (tiny * ones, torch.where(torch.arange(extent) < extent // 2, 1.5, 0.75) * ones),
+    ]
+    d, x = (torch.stack(each).to(dtype) for each in zip(*lines, strict=True))
+    descriptor = ScanBackwardDescriptor(kind, (len(lines), extent), 1, element)
+    (call,) = triton_scan().calls(descriptor, [(extent, 1)] * 3, False, (0, 1, 2))
+    assert call.body.__name__ == "product_gradients_of_lines"
+    assert call.constants["IN_F32"] is (extent >= 16)
+    plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
+    given, upstream = x.to(str(DEVICE)), d.clone().to(str(DEVICE))
+    lent = torch.empty(plan.workspace_size, dtype=torch.uint8, device=given.device)
+    plan.run(TESTED, bk.Workspace.borrowed(lent), plan.args_type(d_result=upstream, input=given, d_input=upstream))
+    exact = torch.from_numpy(reference.scan_backward(descriptor, d.double().numpy(), x.double().numpy()))
+    sizes_of_terms = torch.from_numpy(reference.scan_backward(descriptor, d.double().abs().numpy(), x.double().abs().numpy()))
+    error = (upstream.cpu().double() - exact.to(dtype).double()).abs()
+    # Terms of both signs cancel, and errors are of their sizes; the interpreter cuts bf16 off, and has none below the normal ones.
+    allowed = 2 * torch.finfo(dtype).eps * exact.abs() + 1e-5 * sizes_of_terms + torch.finfo(dtype).smallest_normal
+    is_same = (upstream.cpu() == exact.to(dtype)) | (upstream.cpu().isnan() & exact.isnan())
+    wrong = ~(is_same | (error <= allowed))
+    assert not wrong.any(), [
+        (int(line), int(place), float(upstream[line, place]), float(exact[line, place])) for line, place in wrong.nonzero()
+    ]
+
+
+@pytest.mark.skipif(DEVICE.kind is not bk.DeviceKind.CPU, reason="a compiled body calls what it was compiled with")
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("kind", [ScanKind.CUMPROD, ScanKind.NANCUMPROD])
+def test_gradients_of_ordinary_halves_take_no_detour(kind: ScanKind, rng: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN that is left out, products down to nothing and small gradients are ordinary too."""
+
+    def detour(*given: Any) -> None:
+        raise AssertionError("in f64")
+
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton.ENOUGH_ROWS", 1)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.tiles.LANES", 2)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton_product_lines.gradients", detour)
+    monkeypatch.setattr("baracuda_kernels.ops.scan.triton_product_halves.product_of", detour)
+    for element in (bk.ElementKind.BF16, bk.ElementKind.F16):
+        descriptor = ScanBackwardDescriptor(kind, (6, 200), 1, element)
+        plan = ScanBackwardPlan.force("triton.scan_backward", TESTED, descriptor)
+        inputs = random_inputs(ScanBackwardPlan, descriptor, rng)
+        factors, gradients = inputs["input"], inputs["d_result"]
+        factors[factors == 0] = 1.0
+        factors[1] = 0.5
+        factors[2] = -1.125  # to 2^34
+        factors[3, 100:], gradients[3, :-1] = 0.125, 0.0
+        gradients[2], gradients[4] = gradients[2] * 2.0**-16, gradients[4] * 2.0**-8
+        if kind is ScanKind.NANCUMPROD:
+            factors[5, ::3] = NAN
+        run_trial(plan, inputs, in_place=("d_input", "d_result"))
 
 
 @pytest.mark.usefixtures("small_tiles")

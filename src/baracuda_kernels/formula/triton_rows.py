@@ -15,6 +15,7 @@ import triton.language as tl
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.formula.llvm_reduction_launch import reduced_dims
+from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.reduction import ELEMENT, OTHER, PLACE, Reduction
 from baracuda_kernels.formula.triton_reduction import chosen, levels, reduced_tile, reduction_formulas, there
 from baracuda_kernels.formula.triton_source import formula, function, inputs_of
@@ -113,8 +114,8 @@ def call(
     parameters: Sequence[float],
 ) -> Call | None:
     """The launch of a program whose inputs are operands, those `of_elements` and others that are one number for a row, and after them what
-    the reductions make of the former; None where rows are too long or do not lie side by side. Strides are along the axes of `shape`, of
-    inputs before outputs."""
+    the reductions make of the former; None where rows are too long or do not lie side by side, or the program has something rare, which
+    would take the registers that rows are held in. Strides are along the axes of `shape`, of inputs before outputs."""
     count = math.prod(shape[axis] for axis in axes)
     given = len(strides) - len(program.outputs)
     shared = [place for place in inputs_of(program) if place < given and place not in of_elements]
@@ -122,7 +123,7 @@ def call(
     element = program.outputs[0]
     tile = tile_for(count, len(inputs), element.size)
     along = reduced_dims(shape, [strides[place] for place in (*inputs, *outputs)], axes)
-    if tile is None or len(along) != 1 or not is_contiguous(along[0]):
+    if tile is None or usual(program) is not None or len(along) != 1 or not is_contiguous(along[0]):
         return None
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
     every = (*shared, *inputs, *outputs)

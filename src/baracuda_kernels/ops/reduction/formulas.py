@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, sqrt, where
+from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, rarely, reciprocal, sqrt, where
 
 __all__ = [
     "State",
@@ -41,6 +41,7 @@ __all__ = [
     "scaled",
     "shared",
     "sign",
+    "signed",
     "smaller",
     "square_root",
     "two_zeros",
@@ -240,9 +241,23 @@ def sign(x: Expr) -> Expr:
     return where(x > 0, 1.0, where(x < 0, constant(-1, x.element), x))
 
 
+def signed(d: Expr, x: Expr) -> Expr:
+    """d times the sign of x."""
+    return where(x > 0, d, where(x < 0, -d, 0))
+
+
 def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: Expr) -> Expr:
     """Of the only zero it is the product of all others; with more zeros there is none."""
-    return where(eq(zeros, 0), d * others / x, where(eq(zeros, 1) & eq(x, 0), d * others, 0))
+    return where(eq(zeros, 0), _divided(d * others, x), where(eq(zeros, 1) & eq(x, 0), d * others, 0))
+
+
+def _divided(a: Expr, x: Expr) -> Expr:
+    """a / x in f64, of an x that is given in f32 or halves by its reciprocal there: with one step of Newton's it has enough digits."""
+    if as_given(x).element is ElementKind.F64:
+        return a / x
+    inverse = convert(reciprocal(convert(x, ElementKind.F32)), ElementKind.F64)
+    near = a * (inverse * fma(-x, inverse, 2.0))
+    return rarely((absolute(x) < 2.0**-100) | (absolute(x) > 2.0**100), a / x, near)
 
 
 def scaled(d: Expr, x: Expr, y: Expr) -> Expr:

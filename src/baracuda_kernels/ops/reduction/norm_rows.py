@@ -17,6 +17,7 @@ from baracuda_kernels.ops.reduction.formulas import (
     lowest,
     scaled,
     sign,
+    signed,
     smaller,
     square_root,
     zero,
@@ -40,7 +41,7 @@ _L2 = ReduceRow(
 _LINF = ReduceRow(
     "linf_norm", "The largest absolute value.",
     lambda x, place, first: absolute(x), larger, lambda element: (lowest(element),), as_it_is, needs_elements=True, converts=True,
-    gradient=lambda d, x, y, ties, count: where(eq(absolute(x), y), d / ties * sign(x), 0), helpers=("ties_of_size",),
+    gradient=lambda d, x, y, ties, count: where(eq(absolute(x), y), signed(d / ties, x), 0), helpers=("ties_of_size",),
 )  # fmt: skip
 _ANY = ReduceRow(
     "vector_norm", "The norm of any power: of the sum of absolute values to it, the root.",

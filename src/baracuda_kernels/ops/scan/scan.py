@@ -15,7 +15,7 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.expression import HALVES
 from baracuda_kernels.ops.scan import reference, tiles
 from baracuda_kernels.ops.scan.cases import ScanBackwardCases, ScanCases
-from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor
+from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.geometry import checkpoint_bytes, split_bytes
 from baracuda_kernels.ops.scan.rows import ALL, FORWARD, computed_in, tree_formulas_of
 
@@ -36,7 +36,7 @@ def fixed_by_layout(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     """How states are joined as a tree depends on how lines lie, and how many there are; of integers and extrema that has no say."""
     formulas = tree_formulas_of(descriptor)
     computing = formulas.states[0]
-    if descriptor.element in HALVES and not isinstance(descriptor, ScanBackwardDescriptor):
+    if descriptor.element in HALVES and (descriptor.kind in PRODUCTS or not isinstance(descriptor, ScanBackwardDescriptor)):
         computing = computed_in(descriptor)  # products in f64, except along whole rows
     return _in(computing, formulas.exact or not formulas.states[0].is_float)
 

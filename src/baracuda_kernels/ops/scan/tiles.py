@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
@@ -18,6 +19,8 @@ __all__ = [
     "columns_tile",
     "gradient_tile",
     "lines_tile",
+    "of_group",
+    "product_tile",
     "split_bytes",
     "split_for",
     "strips_for",
@@ -37,6 +40,8 @@ FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and 
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
+OF_GROUP = 16  # elements side by side that a thread multiplies by itself
+GROUP_BYTES = 64  # of them at most: what a warp reads at once is to have few lines of memory
 
 
 class ScanTile(NamedTuple):
@@ -132,9 +137,19 @@ def columns_tile(lines: int, extent: int, row_words: int, vector: int) -> ScanTi
     return ScanTile(LANES, steps, strips // vector, 0, strips, vector)
 
 
+def of_group(element: ElementKind) -> int:
+    return min(OF_GROUP, GROUP_BYTES // element.size)
+
+
+def product_tile(lines: int, extent: int, element: ElementKind) -> ScanTile:
+    """Of programs that walk along whole lines for the gradient of a product: a group for every thread."""
+    return lines_tile(lines, extent, of_group(element))
+
+
 def backward_bytes(problem: ScanBackwardDescriptor) -> int:
     if problem.kind not in PRODUCTS:
         return split_bytes(problem)
-    steps = min(gradient_tile(problem.lines, problem.extent, by_columns).steps for by_columns in (True, False))
+    tiles_of = [gradient_tile(problem.lines, problem.extent, by_columns) for by_columns in (True, False)]
+    steps = min(tile.steps for tile in (*tiles_of, product_tile(problem.lines, problem.extent, problem.element)))
     tiles = -(-problem.extent // steps)
     return SLOT * (len(PREFIX.states) + len(SUFFIX.states)) * problem.lines * tiles if tiles > 1 else 0

@@ -21,6 +21,8 @@ from baracuda_kernels.ops.scan.tiles import (
     Split,
     gradient_tile,
     lines_tile,
+    of_group,
+    product_tile,
     split_for,
     strips_for,
     tile_for,
@@ -35,7 +37,6 @@ from baracuda_kernels.ops.scan.walk import Walk
 __all__ = ["calls", "scan", "scan_backward", "scan_calls"]
 
 LONG = 8  # tiles of a walk that are worth reading ahead, down columns: rows have more programs to wait with
-OF_PRODUCT = 16  # elements that a thread has of a line whose product it walks along
 Operand = At | Lent
 
 
@@ -165,7 +166,7 @@ def _product_calls(
         Lent(SLOT * number * problem.lines * segments, each) for number, each in enumerate((*PREFIX.states, *SUFFIX.states))
     )
     if not (walk.by_columns or is_back) and walk.programs(tile) >= ENOUGH_ROWS and all(step == 1 for step in walk.axis.steps):
-        return [_lines_call(problem, formulas, operands, walk, totals[0])]
+        return [_lines_call(problem, operands, walk, totals[0])]
     programs = walk.programs(tile) * segments
 
     def call(part: Any) -> Call:
@@ -190,10 +191,12 @@ def _product_calls(
     return [call(TOTALS), *joined, call(SEGMENTS)]
 
 
-def _lines_call(problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
+def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
     """Which walks along whole lines."""
-    tile = lines_tile(walk.beside.extent, problem.extent, OF_PRODUCT)
+    tile = product_tile(walk.beside.extent, problem.extent, problem.element)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
+    group = min(of_group(problem.element), tile.steps)
+    in_f32 = problem.element in HALVES and group == of_group(problem.element)  # which is worth it where groups are long
     return Call(
         product_gradients_of_lines,
         programs,
@@ -204,8 +207,9 @@ def _lines_call(problem: ScanDescriptor, formulas: Formulas, operands: tuple[Ope
             Count(tiles),
             *walk.steps(tile, problem.element),
         ),
-        {"TERM": functions(formulas).term, "VALUE": functions(formulas).value, "PREFIXES": functions(PREFIX).scan}
-        | {"SUFFIXES": functions(SUFFIX).scan, "GROUP": walk.group(tile, formulas), "SEVERAL": tiles > 1}
+        {"PREFIXES": functions(PREFIX).scan, "SUFFIXES": functions(SUFFIX).scan, "SEVERAL": tiles > 1}
+        | {"SKIPS_NAN": problem.kind is ScanKind.NANCUMPROD, "IN_F32": in_f32}
+        | {"GROUP": group, "VECTOR": min(VECTOR_BYTES // problem.element.size, group)}
         | walk.constants(tile, programs),
         tile.warps,
         contracts=False,
