@@ -407,6 +407,8 @@ def cumprod(
     input: A,
     dim: int,
     reverse: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def cumprod_backward(
     d_result: A,
@@ -418,6 +420,8 @@ def cumsum(
     input: A,
     dim: int,
     reverse: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def cumsum_backward(
     d_result: A,
@@ -1238,6 +1242,8 @@ def nancumprod(
     input: A,
     dim: int,
     reverse: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nancumprod_backward(
     d_result: A,
@@ -1249,6 +1255,8 @@ def nancumsum(
     input: A,
     dim: int,
     reverse: bool = False,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def nancumsum_backward(
     d_result: A,

@@ -161,11 +161,12 @@ def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function."""
     known = of.schema.known
-    spread = getattr(of.function, "spread", None)  # of functions that make two arguments of one
+    spread = getattr(of.function, "spread", None)  # of functions that make other arguments of those given
+    others = [entry(name) for name in getattr(of.function, "CALLS", ())]  # by which they do so
 
     def call(*given: Any, **named: Any) -> Any:
         if spread is not None:
-            given, named = spread(given, named)
+            given, named = spread(given, named, *others)
         if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
         recorded = None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from baracuda_kernels.core import registry
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
-from baracuda_kernels.core.view import View
+from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.view import Dtype, View, element_from
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.scan import ScanBackwardPlan, ScanPlan
 
@@ -30,6 +33,47 @@ class _OfKind(Function):
         self.plan = plan
 
 
+class _Converting(_OfKind):
+    """Of a sum or product elements may be converted first, which is a call of its own."""
+
+    CALLS = ("cast",)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        if "dtype" in named:
+            given, named = self.spread(given, named, registry.function("cast"))
+        return super().__call__(*given, **named)
+
+    def spread(
+        self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call with elements of that `dtype`."""
+        rest = {name: value for name, value in named.items() if name != "dtype"}
+        if named.get("dtype") is None:
+            return given, rest
+        element = _element(self.name, named["dtype"])
+        if given:
+            return (cast(given[0], element), *given[1:]), rest
+        return given, rest | ({"input": cast(rest["input"], element)} if "input" in rest else {})
+
+
+def _element(function: str, dtype: object) -> ElementKind:
+    element = element_from(function, "dtype", dtype)
+    if not element.is_float and element is not ElementKind.I64:
+        raise InvalidProblem(
+            function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", element, "a float, or i64 as integers add up to")]
+        )
+    return element
+
+
+def _converted(kind: ScanKind) -> Callable[[Callable[..., ScanDescriptor]], Function]:
+    return lambda describe: _Converting(describe, ScanPlan, kind, f"{kind.value}_backward")
+
+
+def _described(kind: ScanKind, input: View, dim: int, reverse: bool, dtype: object) -> ScanDescriptor:
+    element = input.element if dtype is None else _element(input.function, dtype)
+    return ScanDescriptor(kind, input.shape, input.axis(dim, "dim"), element, reverse)
+
+
 def _scan(kind: ScanKind) -> Callable[[Callable[..., ScanDescriptor]], Function]:
     return lambda describe: _OfKind(describe, ScanPlan, kind, f"{kind.value}_backward")
 
@@ -42,10 +86,10 @@ def _back(kind: ScanKind, d_result: View, dim: int, reverse: bool) -> ScanBackwa
     return ScanBackwardDescriptor(kind, d_result.shape, d_result.axis(dim, "dim"), d_result.element, reverse)
 
 
-@_scan(ScanKind.CUMSUM)
-def cumsum(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+@_converted(ScanKind.CUMSUM)
+def cumsum(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
     """The sum of all elements up to each; that of integers is i64."""
-    return ScanDescriptor(ScanKind.CUMSUM, input.shape, input.axis(dim, "dim"), input.element, reverse)
+    return _described(ScanKind.CUMSUM, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.CUMSUM)
@@ -54,10 +98,10 @@ def cumsum_backward(d_result: View, dim: int, reverse: bool = False) -> ScanBack
     return _back(ScanKind.CUMSUM, d_result, dim, reverse)
 
 
-@_scan(ScanKind.NANCUMSUM)
-def nancumsum(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+@_converted(ScanKind.NANCUMSUM)
+def nancumsum(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
     """The sum of all elements up to each, with NaN as 0."""
-    return ScanDescriptor(ScanKind.NANCUMSUM, input.shape, input.axis(dim, "dim"), input.element, reverse)
+    return _described(ScanKind.NANCUMSUM, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.NANCUMSUM)
@@ -66,10 +110,10 @@ def nancumsum_backward(d_result: View, input: View, dim: int, reverse: bool = Fa
     return _back(ScanKind.NANCUMSUM, d_result, dim, reverse)
 
 
-@_scan(ScanKind.CUMPROD)
-def cumprod(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+@_converted(ScanKind.CUMPROD)
+def cumprod(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
     """The product of all elements up to each; that of integers is i64."""
-    return ScanDescriptor(ScanKind.CUMPROD, input.shape, input.axis(dim, "dim"), input.element, reverse)
+    return _described(ScanKind.CUMPROD, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.CUMPROD)
@@ -78,10 +122,10 @@ def cumprod_backward(d_result: View, input: View, dim: int, reverse: bool = Fals
     return _back(ScanKind.CUMPROD, d_result, dim, reverse)
 
 
-@_scan(ScanKind.NANCUMPROD)
-def nancumprod(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
+@_converted(ScanKind.NANCUMPROD)
+def nancumprod(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
     """The product of all elements up to each, with NaN as 1."""
-    return ScanDescriptor(ScanKind.NANCUMPROD, input.shape, input.axis(dim, "dim"), input.element, reverse)
+    return _described(ScanKind.NANCUMPROD, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.NANCUMPROD)

@@ -1,4 +1,4 @@
-"""Reductions whose elements count as others, by PyTorch's `dtype`."""
+"""Reductions and scans whose elements count as others, by PyTorch's `dtype`."""
 
 from __future__ import annotations
 
@@ -98,3 +98,33 @@ def test_refused_with_a_reason() -> None:
         functional.sum(x, dtype="floating")
     with pytest.raises(bk.InvalidProblem, match="none for amax"):
         ReduceDescriptor(ReduceKind.AMAX, (3,), 1, bk.ElementKind.F32, dtype=bk.ElementKind.F64)
+
+
+# --- scans ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+@pytest.mark.parametrize(("given", "dtype"), [(torch.bfloat16, torch.float32), (torch.float32, torch.float64), (torch.int8, torch.float32),
+                                              (torch.float32, torch.float16), (torch.bool, torch.int64)], ids=str)  # fmt: skip
+def test_scans_as_pytorch(name: str, given: torch.dtype, dtype: torch.dtype) -> None:
+    x = _drawn(given, "prod" if given.is_floating_point else name)
+    wanted = getattr(torch, name.removeprefix("nan"))(x.to(dtype), 1)
+    found = getattr(functional, name)(x, 1, dtype=dtype)
+    assert found.dtype is dtype
+    assert torch.allclose(found.double(), wanted.double(), rtol=1e-2 if dtype is torch.float16 else 1e-5)
+    assert torch.equal(getattr(functional, name)(input=x, dim=1, dtype=dtype), found)
+    assert torch.equal(getattr(bt, name)(x, 1, dtype=dtype), found)
+
+
+def test_scans_are_recorded_compiled_and_refused() -> None:
+    x = _drawn(torch.bfloat16, "cumsum").requires_grad_()
+    bt.cumsum(x, 1, dtype=torch.float64).square().sum().backward()
+    other = x.detach().clone().requires_grad_()
+    torch.cumsum(other, 1, dtype=torch.float64).square().sum().backward()
+    assert x.grad.dtype is torch.bfloat16
+    assert torch.allclose(x.grad.double(), other.grad.double(), rtol=2.0**-7)
+    compiled = torch.compile(lambda x: bt.cumsum(x, 1, dtype=torch.float32), backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x.detach()), functional.cumsum(x.detach(), 1, dtype=torch.float32))
+    assert functional.cumsum.select(x.detach(), 1, dtype="f32").descriptor.element is bk.ElementKind.F32
+    with pytest.raises(bk.InvalidProblem, match="dtype is out of range: got i32, wanted a float, or i64"):
+        functional.cumsum(torch.zeros(3, dtype=torch.int8), 0, dtype=torch.int32)
