@@ -88,16 +88,16 @@ def test_inside_what_is_compiled_and_mapped() -> None:
 
 def test_refused_with_a_reason() -> None:
     x, whole = torch.zeros(3), torch.zeros(3, dtype=torch.int32)
-    with pytest.raises(bk.InvalidProblem, match="dtype is out of range: got i64, wanted a float, as elements are f32"):
+    with pytest.raises(bk.InvalidProblem, match="as_element is out of range: got i64, wanted a float, as elements are f32"):
         functional.sum(x, dtype=torch.int64)
     with pytest.raises(bk.InvalidProblem, match="wanted a number, as elements are i32"):
         functional.sum(whole, dtype=torch.bool)
-    with pytest.raises(bk.Unsupported, match="dtype is past what this kernel serves: got i64, wanted f32 or f64"):
+    with pytest.raises(bk.Unsupported, match="as_element is past what this kernel serves: got i64, wanted f32 or f64"):
         functional.mean(whole, dtype=torch.int64)
     with pytest.raises(bk.InvalidProblem, match="dtype has the wrong type"):
         functional.sum(x, dtype="floating")
     with pytest.raises(bk.InvalidProblem, match="none for amax"):
-        ReduceDescriptor(ReduceKind.AMAX, (3,), 1, bk.ElementKind.F32, dtype=bk.ElementKind.F64)
+        ReduceDescriptor(ReduceKind.AMAX, (3,), 1, bk.ElementKind.F32, as_element=bk.ElementKind.F64)
 
 
 # --- scans ---------------------------------------------------------------------------------------------------------------------

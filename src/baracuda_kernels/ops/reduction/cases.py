@@ -95,7 +95,7 @@ class ReduceCases(Cases[Any]):
         for number, dtype in enumerate(others):
             rows = [kind for kind in converting if dtype in self._row(kind).elements]
             for kind in rows[number :: len(others)] if dtype is not element else ():
-                yield self.descriptor(kind, *FEW[number], element, dtype=dtype)
+                yield self.descriptor(kind, *FEW[number], element, as_element=dtype)
 
     def tiles(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
         yield from self.corners(element)

@@ -89,7 +89,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
     element: ElementKind
     keepdim: bool = False  # whether reduced axes stay, with an extent of 1
     parameters: Numbers = ()
-    dtype: ElementKind | None = None  # what elements are converted to before, if that is another
+    as_element: ElementKind | None = None  # what elements are converted to before, if that is another
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -105,22 +105,25 @@ class ReduceDescriptor(AlongAxes, Descriptor):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", self.parameters, "numbers that are not NaN")
         elif self.row.needs_elements:
             yield from self.has_elements(self.kind.value)
-        if self.dtype is not None:
+        if self.as_element is not None:
             yield from self._conversion_makes_sense(row)
 
     def _conversion_makes_sense(self, row: ReduceRow) -> Iterator[Reason]:
         if not row.converts:
             yield Reason(
-                ReasonCode.VALUE_OUT_OF_RANGE, "dtype", self.dtype, f"none for {self.kind.value}, whose elements stay as they are"
+                ReasonCode.VALUE_OUT_OF_RANGE,
+                "as_element",
+                self.as_element,
+                f"none for {self.kind.value}, whose elements stay as they are",
             )
-        elif (self.element.is_float and not self.converted.is_float) or self.dtype is ElementKind.BOOL:
+        elif (self.element.is_float and not self.converted.is_float) or self.as_element is ElementKind.BOOL:
             wanted = f"{'a float' if self.element.is_float else 'a number'}, as elements are {self.element}"
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", self.dtype, wanted)
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "as_element", self.as_element, wanted)
 
     @property
     def converted(self) -> ElementKind:
         """What elements count as."""
-        return self.dtype or self.element
+        return self.as_element or self.element
 
     @property
     def computing(self) -> ElementKind:
@@ -146,7 +149,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
 
     @property
     def result_elements(self) -> tuple[ElementKind, ...]:
-        return self.row.results(self.element) if self.dtype is None else (self.dtype,)
+        return self.row.results(self.element) if self.as_element is None else (self.as_element,)
 
     @property
     def result_element(self) -> ElementKind:

@@ -47,7 +47,7 @@ def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
     assert isinstance(descriptor, ReduceDescriptor)
     if descriptor.converted not in descriptor.row.elements:
         wanted = " or ".join(map(str, descriptor.row.elements))
-        where = "element" if descriptor.dtype is None else "dtype"
+        where = "element" if descriptor.as_element is None else "as_element"
         yield Reason(ReasonCode.LIMIT, where, descriptor.converted, f"{wanted}, for {descriptor.kind.value}")
 
 
