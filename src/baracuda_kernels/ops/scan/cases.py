@@ -106,6 +106,12 @@ class ScanCases(Cases[ScanDescriptor]):
 
 class ScanBackwardCases(ScanCases):
     extremes = (Extreme.NAN, Extreme.ZEROS, Extreme.SMALLEST)
+    MANY_LINES = (1024, 700)  # of products: enough for a program to walk along each
+
+    def tiles(self, element: ElementKind) -> Iterator[ScanDescriptor]:
+        yield from super().tiles(element)
+        for kind in PRODUCTS:
+            yield self.descriptor(kind, self.MANY_LINES, 1, element)
 
     def __init__(self) -> None:
         super().__init__(ScanBackwardDescriptor)
@@ -114,7 +120,8 @@ class ScanBackwardCases(ScanCases):
         """What the forward was given and gave; a product has a few zeros."""
         values = _factors(descriptor, rng) if descriptor.kind in PRODUCTS else rng.standard_normal(descriptor.shape)
         if descriptor.kind in PRODUCTS:
-            values[rng.random(descriptor.shape) < 0.01] = 0.0
+            # In some lines one, in few of them two: after the second there would be nothing but zeros to compare.
+            values[rng.random(descriptor.shape) < min(0.01, 0.5 / max(descriptor.extent, 1))] = 0.0
             return {"input": values}
         forward = ScanDescriptor(descriptor.kind, descriptor.shape, descriptor.axis, descriptor.element, descriptor.reverse)
         found = reference.scan(forward, values)
