@@ -1,4 +1,4 @@
-"""Recorded runs as a picture: of every problem the share of the copy floor that ours and each peer reach, all in one run."""
+"""Recorded runs as a picture: of every op the share of the copy floor that ours and each peer reach for its first problem, all in one run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from xml.sax.saxutils import escape
 from baracuda_kernels.bench.report import USUAL_PEERS, machine, recorded_peers
 from generator.performance import newest_rows
 
-LEFT, WIDTH, BAR, GAP, TOP = 480, 460, 9, 10, 64  # pixels; the floor is WIDTH / 1.1 from the left edge of the bars
+LEFT, WIDTH, BAR, GAP = 480, 460, 9, 10  # pixels; the floor is WIDTH / 1.1 from the left edge of the bars
+LONGEST = 76  # letters of a problem that there is room for
 MOST = 1.1
 COLOURS = ("#3b6fd4", "#e0912f", "#8a8f98", "#5aa469", "#b065b0", "#c8b23c")
 FONT = 'font-family="system-ui, sans-serif"'
 
 
 def svg(runs: list[dict[str, Any]]) -> str:
-    rows = newest_rows(runs)
+    rows = list({row["op"]: row for row in reversed(newest_rows(runs))}.values())[::-1]
     names = list(dict.fromkeys(name for row in rows for name in recorded_peers(row)))
     peers = [name for name in USUAL_PEERS if name in names] + [name for name in names if name not in USUAL_PEERS]
     colours = dict(zip(["ours", *peers], COLOURS, strict=False))
-    lines, y = [], TOP
+    machines = dict.fromkeys(machine(run) for run in runs)
+    top = 68 + 12 * len(machines)
+    lines, y = [], top
     for row in rows:
         shares = {"ours": row["share_of_floor"]}
         shares |= {name: row["share_of_floor"] / ratio for name, ratio in recorded_peers(row).items() if name in colours}
         middle = y + BAR * len(shares) / 2 + 4
-        lines.append(_text(LEFT - 8, middle, f"{row['op']}: {row['problem']}", "end", 11))
+        label = f"{row['op']}: {row['problem']}"
+        label = label if len(label) <= LONGEST else f"{label[:LONGEST]}…"
+        lines.append(_text(LEFT - 8, middle, label, "end", 11))
         for name, share in shares.items():
             length = WIDTH * min(share, MOST) / MOST
             lines.append(f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR - 1}" fill="{colours[name]}"/>')
@@ -32,15 +37,15 @@ def svg(runs: list[dict[str, Any]]) -> str:
             y += BAR
         y += GAP
     floor = LEFT + WIDTH / MOST
-    lines.append(f'<line x1="{floor:.1f}" y1="{TOP - 6}" x2="{floor:.1f}" y2="{y}" stroke="#444" stroke-dasharray="3 3"/>')
-    lines.append(_text(floor, TOP - 10, "copy", "middle", 10))
+    lines.append(f'<line x1="{floor:.1f}" y1="{top - 6}" x2="{floor:.1f}" y2="{y}" stroke="#444" stroke-dasharray="3 3"/>')
+    lines.append(_text(floor, top - 10, "copy", "middle", 10))
     lines.append(_text(12, 20, "Share of the copy floor: time of a copy of as many bytes / time taken", "start", 14))
-    for number, place in enumerate(dict.fromkeys(f"{machine(run)}; {run['date'][:10]}" for run in runs)):
+    for number, place in enumerate(machines):
         lines.append(_text(12, 36 + 12 * number, place, "start", 10))
-    x = LEFT
+    x = 12
     for name, colour in colours.items():
-        lines.append(f'<rect x="{x}" y="{TOP - 20}" width="9" height="9" fill="{colour}"/>')
-        lines.append(_text(x + 12, TOP - 12, name, "start", 10))
+        lines.append(f'<rect x="{x}" y="{top - 30}" width="9" height="9" fill="{colour}"/>')
+        lines.append(_text(x + 12, top - 22, name, "start", 10))
         x += 26 + 6 * len(name)
     height, width = y + 8, LEFT + WIDTH + 50
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'

@@ -62,6 +62,8 @@ TRUTHS = (
 
 
 class ReduceCases(Cases[Any]):
+    HOLDS_ROWS = False  # whether programs do, to know what they come to
+
     def __init__(self, descriptor: Any, every: Any) -> None:
         super().__init__(descriptor)
         self.every = every  # kind
@@ -100,7 +102,7 @@ class ReduceCases(Cases[Any]):
     def tiles(self, element: ElementKind) -> Iterator[ReduceDescriptor]:
         yield from self.corners(element)
         for kind in self.kinds(element):
-            if kind.value in BY_WARPS or self._row(kind).helpers:
+            if self._row(kind).helpers if self.HOLDS_ROWS else kind.value in BY_WARPS:
                 yield self.descriptor(kind, MANY_ROWS, 0b10, element)
 
     def draw(self, random: Random, element: ElementKind) -> ReduceDescriptor:
@@ -169,6 +171,8 @@ class ReduceCases(Cases[Any]):
 
 
 class ReduceBackwardCases(ReduceCases):
+    HOLDS_ROWS = True
+
     def __init__(self) -> None:
         super().__init__(ReduceBackwardDescriptor, ReduceKind)
 
@@ -181,6 +185,8 @@ class ReduceBackwardCases(ReduceCases):
 
 
 class ReducePairBackwardCases(ReduceCases):
+    HOLDS_ROWS = True
+
     def __init__(self) -> None:
         super().__init__(ReducePairBackwardDescriptor, ReducePairKind)
 

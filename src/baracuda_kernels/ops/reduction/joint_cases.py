@@ -69,6 +69,8 @@ class ReduceJointCases(ReduceCases):
 
 
 class ReduceJointBackwardCases(ReduceJointCases):
+    HOLDS_ROWS = True
+
     def __init__(self) -> None:
         super().__init__(ReduceJointBackwardDescriptor)
 
