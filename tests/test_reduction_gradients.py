@@ -114,3 +114,20 @@ def test_ties_zeros_and_absent_elements(
         expected = plan.reference(problem, **inputs)
     found = launched(plan.force(kernel, STREAM, problem), inputs).operands["d_input"].values
     numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [ReduceKind.PROD, ReduceKind.NANPROD], ids=str)
+@pytest.mark.parametrize("kernel", ["numba.reduce_backward", "triton.reduce_backward"])
+def test_products_of_very_small_and_very_large_factors(kernel: str, kind: Any) -> None:
+    """By which reciprocals in f32 are not good enough to divide."""
+    if kernel.startswith("numba") and DEVICE.kind is not bk.DeviceKind.CPU:
+        pytest.skip("there is no such kernel on this device")
+    x = numpy.array(
+        [[1e-38, 2.0, 3.0], [2.0**-149, 2.0**120, 3.0], [2.0**-140, 2.0**127, 1.0], [3e38, 1e-5, 2.0], [0.0, 2.0, 2.0**-130]]
+    )
+    problem = ReduceBackwardDescriptor(kind, x.shape, 0b10, bk.ElementKind.F32)
+    x = rounded(x, problem.element)
+    inputs = {"d_result": numpy.array([1.0, -2.0, 0.5, 1.0, 4.0]), "input": x, "result": reference.reduce(problem, x)}
+    expected = reference.reduce_backward(problem, **inputs)
+    found = launched(bk.ReduceBackwardPlan.force(kernel, STREAM, problem), inputs).operands["d_input"].values
+    numpy.testing.assert_allclose(found, rounded(expected, problem.element), rtol=1e-6)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, rarely, reciprocal, sqrt, where
+from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, ne, rarely, reciprocal, sqrt, where
 
 __all__ = [
     "State",
@@ -252,12 +252,13 @@ def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: E
 
 
 def _divided(a: Expr, x: Expr) -> Expr:
-    """a / x in f64, of an x that is given in f32 or halves by its reciprocal there: with one step of Newton's it has enough digits."""
+    """a / x in f64 unless x is 0, of an x that is given in f32 or halves by its reciprocal there: with one step of Newton's it has enough digits."""
     if as_given(x).element is ElementKind.F64:
         return a / x
     inverse = convert(reciprocal(convert(x, ElementKind.F32)), ElementKind.F64)
     near = a * (inverse * fma(-x, inverse, 2.0))
-    return rarely((absolute(x) < 2.0**-100) | (absolute(x) > 2.0**100), a / x, near)
+    is_small = (absolute(x) < 2.0**-100) & ne(x, 0)
+    return rarely(is_small | (absolute(x) > 2.0**100), a / x, near)
 
 
 def scaled(d: Expr, x: Expr, y: Expr) -> Expr:
