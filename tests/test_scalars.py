@@ -286,6 +286,7 @@ def test_decimals_at_the_edges() -> None:
     x = torch.tensor([1e300, -1e-300, math.inf, -math.inf, math.nan, 2.5], dtype=torch.float64)
     assert torch.equal(bk.round(x, decimals=300)[[0, 2, 3]], x[[0, 2, 3]])
     assert bk.round(x, decimals=-301).nan_to_num(7.0, math.inf, -math.inf).tolist() == [0, 0, math.inf, -math.inf, 7, 0]
+    assert torch.equal(bk.round(x, decimals=numpy.int64(300))[[0, 2, 3]], x[[0, 2, 3]])
     for wrong in (1.5, True, 512, "2"):
         with pytest.raises(bk.InvalidProblem, match="decimals is out of range"):
             bk.round(x, decimals=wrong)

@@ -8,7 +8,6 @@ is read the way it lies, and turned on chip. Scattered: every element's place is
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.triton_source import formula, inputs_of, usual_formula
 from baracuda_kernels.formula.triton_tiles import block_for, operands_of, tile_for, vector_for
-from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Step, bits_of, is_wide
 from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.lang.geometry import Dim, collapse
@@ -234,12 +233,11 @@ class Operands(NamedTuple):
     @classmethod
     def of(cls, program: Program, parameters: Sequence[float], counted: Collection[int]) -> Operands:
         count, inputs = len(program.inputs), inputs_of(program)
-        words = struct.unpack(f"{len(parameters)}q", struct.pack(f"{len(parameters)}d", *parameters))
         return cls(
             program,
             (*inputs, *range(count, count + len(program.outputs))),
             (*(COUNTED if place in counted else program.inputs[place] for place in inputs), *program.outputs),
-            tuple(map(Step, words)),
+            bits_of(parameters),
             frozenset(counted),
         )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import struct
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from baracuda_kernels.formula.llvm_reduction_launch import is_beside, reduced_di
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.formula.triton_reduction_tiles import MERGED, segments_for, tile_for
 from baracuda_kernels.formula.triton_source import formula, function, inputs_of
-from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, is_wide
+from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step, bits_of, is_wide
 from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim, collapse
@@ -242,8 +241,7 @@ def calls(
     everything = tuple(operands or map(At, range(len(elements)), elements))
     sources, targets = everything[: reduction.operands], everything[reduction.operands :]
     made = reduction_formulas(reduction)
-    words = struct.unpack(f"{1 + len(parameters)}q", struct.pack(f"{1 + len(parameters)}d", count, *parameters))
-    numbers = tuple(map(Step, words))
+    numbers = bits_of((count, *parameters))
     reduced = reduced_dims(shape, strides, axes)
     kept_strides = [*([stride[axis] for axis in kept_axes] for stride in strides), *result_strides]
     kept = collapse(kept_shape, kept_strides) or [Dim(1, (1,) * len(elements))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import struct
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from baracuda_kernels.formula.rare import usual
 from baracuda_kernels.formula.reduction import ELEMENT, OTHER, PLACE, Reduction
 from baracuda_kernels.formula.triton_reduction import chosen, levels, reduced_tile, reduction_formulas, there
 from baracuda_kernels.formula.triton_source import formula, function, inputs_of
-from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, Step, is_wide
+from baracuda_kernels.gpu.call import MOST_REGISTERS, At, Call, Count, bits_of, is_wide
 from baracuda_kernels.gpu.indexing import dims, filled, offset
 from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.lang.geometry import Dim, collapse, is_contiguous
@@ -134,7 +133,6 @@ def call(
     steps[len(shared) :] = dims(kept, len(every), element)[1][len(shared) :]
     places = {place: number for number, place in enumerate((*shared, *inputs))}
     order = tuple(places.get(place, len(places) + place - given) for place in inputs_of(program))
-    words = struct.unpack(f"{len(parameters)}q", struct.pack(f"{len(parameters)}d", *parameters))
     ends = len(shared) + len(inputs)
     return Call(
         from_rows,
@@ -142,7 +140,7 @@ def call(
         (
             tuple(At(place, program.inputs[place], is_whole=False) for place in shared), tuple(At(place, element) for place in inputs),
             tuple(At(place, element) for place in outputs), Count(rows), Count(count, element), extents,
-            tuple(steps[: len(shared)]), tuple(steps[len(shared) : ends]), tuple(steps[ends:]), tuple(map(Step, words)),
+            tuple(steps[: len(shared)]), tuple(steps[len(shared) : ends]), tuple(steps[ends:]), bits_of(parameters),
         ),
         {
             "HELPERS": _helpers(reductions), "FORMULA": formula(program), "ORDER": order, "KEPT": tile.rows, "REDUCED": tile.cols,

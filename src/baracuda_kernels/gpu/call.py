@@ -7,13 +7,14 @@ The signature, the hints for vector loads and the machine words of a launch are 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["MOST_REGISTERS", "Argument", "At", "Call", "Count", "Lent", "Step", "is_wide"]
+__all__ = ["MOST_REGISTERS", "Argument", "At", "Call", "Count", "Lent", "Step", "bits_of", "is_wide"]
 
 VECTOR_BYTES = 16
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
@@ -122,6 +123,11 @@ class Call:
     def words(self) -> list[int]:
         """The arguments as 64-bit words; addresses are zero until the launch."""
         return [_word(argument) for argument in self.flat()]
+
+
+def bits_of(numbers: Sequence[float]) -> tuple[Step, ...]:
+    """The parameters of formulas, as bodies take them: each as the 64 bits of an f64."""
+    return tuple(map(Step, struct.unpack(f"{len(numbers)}q", struct.pack(f"{len(numbers)}d", *numbers))))
 
 
 def is_wide(count: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, ClassVar
 
 from baracuda_kernels.core.errors import InvalidProblem
@@ -61,7 +62,10 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
     if choice.otherwise is None:
         known, wanted = isinstance(value, str | None) and value in choice.rows, " or ".join(map(repr, choice.rows))
     else:
-        known, wanted = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST, f"an int up to {MOST}"
+        known, wanted = (
+            isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= MOST,
+            f"an int up to {MOST}",
+        )
     if not known:
         raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, choice.option, repr(value), wanted)])
     if value in choice.rows:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Step
+from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Step, bits_of
 from baracuda_kernels.ops.neighbours.running import Running
 from baracuda_kernels.ops.neighbours.triton_bodies import scan_neighbours
 from baracuda_kernels.ops.neighbours.triton_columns import scan_columns, sums_before
@@ -28,8 +27,7 @@ def running_calls(problem: Any, layouts: Sequence[Any]) -> tuple[list[Call], lis
     running: Running | None = problem.running
     if running is None:
         return None
-    words = struct.unpack(f"{len(problem.numbers)}q", struct.pack(f"{len(problem.numbers)}d", *problem.numbers))
-    numbers, element, extent = tuple(map(Step, words)), problem.element, running.shape[running.axis]
+    numbers, element, extent = bits_of(problem.numbers), problem.element, running.shape[running.axis]
     strides = [problem.stride_of(each, layouts[each].stride) for each in (*running.operands, running.output)]
     if 0 in running.shape:
         return [], []
