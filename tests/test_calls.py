@@ -361,3 +361,22 @@ def test_jax_elsewhere_is_refused_and_says_how() -> None:
     assert jax_framework is not None
     with pytest.raises(bk.Unsupported, match=r"torch\.from_dlpack\(array\)"):
         jax_framework.maker((2,), F32, bk.Device.cuda())
+
+
+# --- derivatives ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_tangents_are_not_lost() -> None:
+    """A dual tensor is refused by functions that record nothing, also after the same call without one was kept."""
+    x = x_of(3)
+    for _ in range(2):
+        plain = bk.exp(x)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones(3))
+            with pytest.raises(bk.InvalidProblem, match=r"got a tangent, wanted baracuda_kernels\.torch\.exp"):
+                bk.exp(dual)
+            with pytest.raises(bk.InvalidProblem, match="got a tangent, wanted memory that no gradient is taken of"):
+                bk.exp(x, out=dual)
+            assert torch.equal(bk.exp(x), plain)
+    with pytest.raises(bk.InvalidProblem):
+        torch.func.jvp(bk.exp, (x,), (x,))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import mmap
 import pickle
+import sys
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -261,3 +264,95 @@ def test_strides_past_two_to_the_31(axis: int, element: bk.ElementKind, rng: num
     for row in range(2):
         start = row * far * element.size
         assert numpy.array_equal(decode(buffer[start : start + 37 * element.size], element), result[row])
+
+
+# --- arrays that mean more than their memory ----------------------------------------------------------------------------------------
+
+
+class Metres(numpy.ndarray):
+    """As quantities with units are made."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return NotImplemented
+
+
+class Logged(torch.Tensor):
+    """As wrappers with values of their own are made."""
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
+
+
+def test_arrays_that_mean_more_than_their_memory_are_refused() -> None:
+    values = numpy.ones(4, numpy.float32)
+    y = numpy.zeros(4, numpy.float32)
+    for array in (numpy.ma.masked_array(values, [0, 1, 0, 0]), values.view(Metres), torch.ones(4).as_subclass(Logged)):
+        for call in (bk.TensorRef.of, bk.TensorMut.of, bk.sum, bk.exp, lambda x: bk.add(x, x), lambda x: bk.exp(y, out=x)):
+            with pytest.raises(bk.InvalidProblem, match=r"means more than the numbers in its memory|belongs to another framework"):
+                call(array)
+    assert y.tolist() == [0.0] * 4
+
+
+def test_arrays_that_are_just_laid_out_by_a_class_are_seen(tmp_path: Any) -> None:
+    file = numpy.memmap(tmp_path / "values", numpy.float32, "w+", shape=(4,))
+    file[:] = 2.0
+
+    class Plain(numpy.ndarray):
+        pass
+
+    class PlainTensor(torch.Tensor):
+        pass
+
+    for array in (file, numpy.full(4, 2.0).view(Plain), torch.full((4,), 2.0).as_subclass(PlainTensor)):
+        assert float(bk.sum(array)) == 8.0
+
+
+# --- capsules ------------------------------------------------------------------------------------------------------------------------
+
+
+class OneCapsule:
+    """Gives the same capsule again and again, as no producer should."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+
+def test_consumed_and_foreign_capsules_are_refused() -> None:
+    array = numpy.arange(4.0)
+    consumed = array.__dlpack__()
+    torch.from_dlpack(consumed)
+    for capsule in (consumed, datetime.datetime_CAPI, 5):
+        with pytest.raises(bk.InvalidProblem, match="__dlpack__ gave a"):
+            bk.TensorRef.of(OneCapsule(capsule))
+    assert bk.TensorRef.of(OneCapsule(array.__dlpack__())).shape == (4,)
+
+
+def test_layouts_are_whole_when_other_threads_see_them() -> None:
+    """Threads that meet new layouts together get the same object, with every field set."""
+    before, problems = sys.getswitchinterval(), []
+    start = threading.Barrier(8)
+
+    def meet() -> None:
+        start.wait()
+        for extent in range(3000):
+            found = Layout.of(bk.ElementKind.F32, (extent, 7), (7, 1), bk.Device.cpu())
+            try:
+                assert (found.shape, found.high, found.mask, found.self_overlap) == ((extent, 7), 28 * extent, 3, False)
+            except (AttributeError, AssertionError) as problem:
+                problems.append(problem)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        layout_module._interned.clear()
+        threads = [threading.Thread(target=meet) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not problems

@@ -52,14 +52,30 @@ def _seer_for(array: Any) -> Seer:
     # A framework that is not imported cannot have made the array, so none is imported here.
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(array, torch.Tensor):
+        _refuse_more_than_memory(type(array), torch.Tensor, _TORCH_MEANING, "torch.Tensor")
         return _see_torch
     if numpy is not None and isinstance(array, numpy.ndarray):
+        if not isinstance(array, numpy.memmap):
+            _refuse_more_than_memory(type(array), numpy.ndarray, _NUMPY_MEANING, "numpy.ndarray")
         return _see_numpy
     if hasattr(array, "__dlpack__"):
         return _see_dlpack
     if isinstance(array, bytearray | memoryview):
         return _see_buffer
     raise TypeError(f"{type(array).__module__}.{type(array).__qualname__} is no array: it does not speak DLPack")
+
+
+# What a subclass overrides whose values are not just those in its memory: masked arrays, quantities with units, wrappers.
+_NUMPY_MEANING = ("__array_ufunc__", "__array_function__", "__array_wrap__")
+_TORCH_MEANING = ("__torch_dispatch__",)
+
+
+def _refuse_more_than_memory(kind: type, base: type, meaning: tuple[str, ...], plain: str) -> None:
+    own = [name for name in meaning if getattr(kind, name, None) is not getattr(base, name, None)]
+    if own:
+        raise TypeError(
+            f"its {own[0]} says that it means more than the numbers in its memory: pass a plain {plain} of what is meant"
+        )
 
 
 def _remember(key: Any, layout: Layout) -> Layout:
@@ -73,13 +89,18 @@ def _misaligned(address: int, layout: Layout) -> Layout:
     return Layout.of(layout.element, layout.shape, layout.stride, layout.device, address % layout.element.size)
 
 
-def _torch_seer(takes_gradients: bool) -> Seer:
+def torch_seer(forward_ad: Any = None) -> Seer:
+    """With PyTorch's module of that name, tensors whose derivatives are being taken are refused: of results none would be."""
+
     def see(tensor: Any) -> Seen:
         if tensor.is_neg() or tensor.is_conj():
             which, how = ("negative", "resolve_neg") if tensor.is_neg() else ("conjugate", "resolve_conj")
             raise ValueError(f"a PyTorch tensor with its {which} bit set holds other numbers than it shows; call {how}() first")
-        if not takes_gradients and tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
-            raise ValueError("a PyTorch tensor that requires a gradient")
+        if forward_ad is not None:
+            if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+                raise ValueError("a PyTorch tensor that requires a gradient")
+            if forward_ad._current_level >= 0:
+                raise ValueError("a PyTorch tensor that may have a tangent")
         address = tensor.data_ptr()
         layout = _layouts.get((tensor.dtype, tensor.shape, tensor.stride(), tensor.device))
         if layout is None:
@@ -100,8 +121,7 @@ def _torch_layout(tensor: Any) -> Layout:
     return _remember((tensor.dtype, tensor.shape, tensor.stride(), device), layout)
 
 
-_see_torch = _torch_seer(takes_gradients=True)
-see_torch_constants = _torch_seer(takes_gradients=False)  # refuses what PyTorch is recording a gradient for
+_see_torch = torch_seer()
 
 
 def _see_numpy(array: Any) -> Seen:

@@ -73,6 +73,7 @@ class Call:
         self.results = tuple(together.index(name) if name in made else None for name in returned)
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
+        self._derivative = framework.derivative or _no_derivative
         self.scratch = framework.maker((plan.workspace_size,), ElementKind.U8, plan.device) if plan.workspace_size else None
         self.fresh = self._runner()
 
@@ -140,7 +141,7 @@ class Call:
         seen, framework = glance(out), self.framework
         if seen is None or not seen[2] or seen[1].self_overlap is not False or framework_of(out) is not framework:
             return None
-        if framework.needs_gradient is not None and framework.needs_gradient(out):
+        if self._derivative(out):
             return None
         everything, everywhere = [*sources, seen[3], None], [*addresses, seen[0], 0]
         places = range(len(sources) + 1) if self.places is None else self.places
@@ -185,8 +186,8 @@ class Call:
                 reasons.append(Reason(ReasonCode.UNKNOWN_OPERAND, str(name), str(name), f"one of {', '.join(writable)}"))
             elif array is not None and framework_of(array) is not self.framework:
                 reasons.append(of_another(name, array, self.framework))
-            elif array is not None and self.framework.needs_gradient is not None and self.framework.needs_gradient(array):
-                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, "requires_grad=True", "memory that no gradient is taken of"))
+            elif array is not None and (derivative := self._derivative(array)):
+                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, derivative, "memory that no gradient is taken of"))
         if reasons:
             self._refuse(*reasons)
         return {name: array for name, array in given.items() if array is not None}
@@ -199,6 +200,10 @@ class Call:
         names = self.function.names
         reasons = [replace(reason, where=names.get(reason.where, reason.where)) for reason in error.reasons]
         return error if reasons == list(error.reasons) else rejection(error.subject, reasons)
+
+
+def _no_derivative(array: Any) -> None:
+    return None
 
 
 def of_another(name: str, array: Any, framework: Framework) -> Reason:

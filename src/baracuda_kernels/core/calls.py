@@ -16,6 +16,7 @@ from baracuda_kernels.core.described import Described
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
+from baracuda_kernels.core.identity import IDENTITIES, identity
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
@@ -48,7 +49,8 @@ def answering(seers: Seers) -> Callable[..., Any]:
                 kind = type(value)
                 see = seers.get(kind)
                 if see is None:
-                    key += kind, value
+                    make = IDENTITIES[kind]
+                    key += kind, value if make is None else make(value)
                 else:
                     address, layout, _, source = see(value)
                     key += kind, layout
@@ -147,9 +149,9 @@ class Calls(Described):
     def _seen(self, framework: Framework, arrays: Mapping[str, Any], guarded: bool) -> dict[str, Seen]:
         seen, reasons = {}, []
         for name, array in arrays.items():
-            if guarded and framework.needs_gradient is not None and framework.needs_gradient(array):
-                wanted = f"baracuda_kernels.torch.{self.name}, which records it, or a detached tensor"
-                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, "requires_grad=True", wanted))
+            if guarded and framework.derivative is not None and (derivative := framework.derivative(array)):
+                wanted = f"baracuda_kernels.torch.{self.name}, which records gradients, or a detached tensor"
+                reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, derivative, wanted))
                 continue
             against, view = TensorRef.examine(array, name)
             reasons += against
@@ -170,10 +172,10 @@ class Calls(Described):
                 GUARDED[kind] = framework.see_constants or PLAIN[kind]
                 key += kind, next(layouts)
             else:
-                key += kind, value
+                key += identity(value)
         try:
             self.known.put(tuple(key), call)
-        except TypeError:  # an option such as a list, that cannot be looked up
+        except TypeError:  # an option that cannot be looked up
             return
 
 

@@ -6,6 +6,7 @@ everything else that is nonsense. Both run when it is constructed, so a descript
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import types
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.identity import identity
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -33,6 +35,10 @@ class Descriptor:
 
     _readers: ClassVar[dict[type, dict[str, Callable[[Any], Any]]]] = {}
 
+    def __init_subclass__(cls) -> None:
+        # Before `dataclass` would give it its own, for which 0.0 and -0.0 are the same problem.
+        cls.__eq__, cls.__hash__ = Descriptor.__eq__, Descriptor.__hash__  # type: ignore[method-assign]
+
     def __post_init__(self) -> None:
         reasons = []
         for name, read in self._field_readers().items():
@@ -45,6 +51,16 @@ class Descriptor:
         reasons = reasons or list(self.check())
         if reasons:
             raise InvalidProblem(type(self).__name__, reasons)
+
+    @functools.cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        return tuple(identity(getattr(self, field.name)) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is type(self) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     def __str__(self) -> str:
         values = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -8,6 +8,8 @@ from typing import Any
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 
+_UNCONSUMED = (b"dltensor", b"dltensor_versioned")
+_MAJOR = 1  # of the versioned structures below
 _READ_ONLY = 1  # bit of the flags of a versioned capsule
 _CPU_LIKE = (1, 3)  # kDLCPU, kDLCUDAHost
 _CUDA_LIKE = (2, 13)  # kDLCUDA, kDLCUDAManaged
@@ -49,6 +51,23 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
+def _tensor_of(capsule: Any) -> tuple[_DLTensor, bool]:
+    """What a capsule that nobody has consumed says, and whether the memory is read-only."""
+    if type(capsule).__name__ != "PyCapsule":
+        raise ValueError(f"__dlpack__ gave a {type(capsule).__name__} and no capsule")
+    name = _name(capsule)
+    if name not in _UNCONSUMED:  # whoever consumed it has renamed it, and may have freed what it points to
+        raise ValueError(f"__dlpack__ gave a capsule named {name!r}, which is consumed already or no tensor")
+    address = _pointer(capsule, name)
+    assert address is not None
+    if name == b"dltensor":
+        return _DLTensor.from_address(address), False
+    versioned = _Versioned.from_address(address)
+    if versioned.major != _MAJOR:
+        raise ValueError(f"DLPack {versioned.major}.{versioned.minor} is not known here, only {_MAJOR}.x")
+    return versioned.tensor, bool(versioned.flags & _READ_ONLY)
+
+
 class CapsuleView:
     """What a capsule says. The capsule is kept, unconsumed: its own destructor releases the memory when the view goes."""
 
@@ -59,14 +78,7 @@ class CapsuleView:
             self.capsule = array.__dlpack__(max_version=(1, 0))
         except TypeError:  # a producer from before versioned capsules
             self.capsule = array.__dlpack__()
-        name = _name(self.capsule)
-        address = _pointer(self.capsule, name)
-        assert address is not None
-        if name == b"dltensor_versioned":
-            versioned = _Versioned.from_address(address)
-            tensor, self.read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY)
-        else:
-            tensor, self.read_only = _DLTensor.from_address(address), False
+        tensor, self.read_only = _tensor_of(self.capsule)
         short = _ELEMENTS.get((tensor.code, tensor.bits))
         if short is None or tensor.lanes != 1:
             raise ValueError(

@@ -30,7 +30,7 @@ class Framework:
     queued_on: Callable[[Stream], AbstractContextManager[Any]] | None = None  # memory made within belongs to that stream
     finished: Callable[[Any, Any], Any] | None = None  # from what `maker` made to what the caller gets; with what he gave first
     written: Callable[[Iterable[Any]], None] | None = None  # told of the caller's arrays that were written
-    needs_gradient: Callable[[Any], bool] | None = None  # whether a result without one would be a trap
+    derivative: Callable[[Any], str | None] | None = None  # what is being taken of an array, which results here would not have
     see_constants: Seer | None = None  # sees arrays that need none; where they always do, None
     is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays

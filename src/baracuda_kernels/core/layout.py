@@ -39,12 +39,13 @@ class Layout:
         if layout is None:
             if len(_interned) >= _MOST_INTERNED:
                 _interned.clear()
-            layout = _interned[key] = Layout.__new__(Layout)
+            layout = Layout.__new__(Layout)
             layout.element, layout.shape, layout.stride, layout.device, layout.misalignment = key
             lowest, highest = element_span(layout.shape, layout.stride)
             layout.low, layout.high = lowest * element.size, (highest + 1) * element.size
             layout.mask = element.size - 1
             layout.self_overlap = False if layout.is_contiguous else None
+            layout = _interned.setdefault(key, layout)  # whole only now: other threads see it from here on
         return layout
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.function import Function, Gradient
+from baracuda_kernels.core.identity import remembered
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View
@@ -26,14 +26,7 @@ _CPU = Device.cpu()
 def trace(function: Function, arrays: Mapping[str, Any], options: Mapping[str, Any], out: Any, preference: Any, stream: Any) -> Any:
     """Records a call. Whatever is wrong with it is said now, not when it runs."""
     _refuse_what_cannot_be_traced(function, out, stream)
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    call = (function, tuple(arrays), tuple(plain.items()), preference)
-    record: Any = _recorded
-    try:
-        hash(call)
-    except TypeError:  # nonsense, of which selection says what is wrong
-        record = _recorded.__wrapped__
-    results = record(*call)(*arrays.values())
+    results = _recorded(function, tuple(arrays), tuple(options.items()), preference)(*arrays.values())
     return results[0] if len(results) == 1 else results
 
 
@@ -52,7 +45,7 @@ def _refuse_what_cannot_be_traced(function: Function, out: Any, stream: Any) -> 
         raise rejection(function.name, reasons)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[str, Any], ...], preference: Any) -> Any:
     """Takes the arrays of these names and gives the tuple of results; differentiable where the function is."""
     chosen = dict(options)

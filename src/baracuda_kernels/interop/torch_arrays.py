@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
-from baracuda_kernels.core.arrays import see_torch_constants
+from baracuda_kernels.core.arrays import torch_seer
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
@@ -26,8 +27,15 @@ def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], An
     return functools.partial(torch.empty_strided, shape, row_major(shape), dtype=DTYPES[element], device=where)
 
 
-def needs_gradient(tensor: Any) -> bool:
-    return bool(tensor.requires_grad) and torch.is_grad_enabled()
+def derivative(tensor: Any) -> str | None:
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return "requires_grad=True"
+    return "a tangent" if in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None else None
+
+
+def in_forward_mode() -> bool:
+    """Whether tensors may have tangents now."""
+    return forward_ad._current_level >= 0
 
 
 def written(tensors: Iterable[Any]) -> None:
@@ -42,6 +50,6 @@ FRAMEWORK = Framework(
     "{}.contiguous()",
     queued_on=queued_on,
     written=written,
-    needs_gradient=needs_gradient,
-    see_constants=see_torch_constants,
+    derivative=derivative,
+    see_constants=torch_seer(forward_ad),
 )

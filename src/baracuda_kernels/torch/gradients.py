@@ -13,11 +13,12 @@ from torch.autograd import forward_ad
 from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Gradient
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.interop.torch_arrays import in_forward_mode
 
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator
 
-__all__ = ["in_forward_mode", "kernel", "recorder"]
+__all__ = ["kernel", "recorder"]
 
 _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 
@@ -41,11 +42,6 @@ def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
         return operator.recorder.apply(below, *arguments)
     with enable_single_level_autograd_function():  # functorch itself has come down to this level
         return operator.recorder.apply(below, *arguments)
-
-
-def in_forward_mode() -> bool:
-    """Whether tensors may have tangents now."""
-    return forward_ad._current_level >= 0
 
 
 def recorder(operator: Operator) -> Any:

@@ -25,6 +25,7 @@ from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.view import View
+from baracuda_kernels.interop.torch_arrays import in_forward_mode
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
 from baracuda_kernels.torch.schema import Schema
@@ -205,7 +206,7 @@ def watched() -> bool:
         or _C._len_torch_function_stack()
         or _C._is_any_autocast_enabled()
         or _C._functorch.peek_interpreter_stack() is not None
-        or gradients.in_forward_mode()
+        or in_forward_mode()
         or _C._is_tracing()
         or _C._autograd._profiler_enabled()
     )

@@ -23,6 +23,7 @@ from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import planned
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
+from baracuda_kernels.core.identity import identity
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
@@ -140,7 +141,7 @@ def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
     deterministic = torch.are_deterministic_algorithms_enabled()
     options = {name: value for name, value in values.items() if name not in of.schema.inputs}
     forms = [(name, tensor.shape, dtypes[name], tensor.device) for name, tensor in given.items()]
-    key = (of.name, deterministic, *forms, *options.items())
+    key = (of.name, deterministic, *forms, identity((*options.items(),)))
     kernel: str | None = _kernels.get(key)
     if kernel is None:
         kernel = _selected(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.identity import remembered
 from baracuda_kernels.formula.derive import expanded, expanded_gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
@@ -47,7 +47,7 @@ def helpers_of(problem: Any) -> tuple[Reduction, ...]:
     return tuple(_made(row, problem.element, (F64,), _counting(problem), row.computed(problem.element)) for row in rows)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _reduction(
     kind: str,
     numbers: Numbers,
@@ -143,7 +143,7 @@ def gradient_program(problem: Any) -> Program:
     return _gradient(problem.kind.value, problem.numbers, problem.element, problem.result_elements, problem.computing)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _gradient(
     kind: str, numbers: Numbers, element: ElementKind, results: tuple[ElementKind, ...], computing: ElementKind
 ) -> Program:
