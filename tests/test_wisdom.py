@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import subprocess
@@ -233,3 +234,18 @@ def test_mutated_files_are_refused_or_valid(count: int) -> None:
             loads += 1
             assert Wisdom.of(read.text()).text() == read.text()
     assert 0 < loads < count
+
+
+def test_numbers_that_are_not_finite_are_kept(tmp_path: Path) -> None:
+    """JSON has no numbers for them, and a problem may have them."""
+    path = tmp_path / "wisdom.json"
+    problems = [
+        bk.BinaryDescriptor(bk.BinaryKind.MUL, (3,), bk.ElementKind.F32, other_value=value)
+        for value in (math.nan, math.inf, -math.inf, 0.0, -0.0)
+    ]
+    for problem in problems:
+        assert bk.BinaryDescriptor.of_plain(json.loads(json.dumps(problem.plain(), allow_nan=False))) == problem
+        bk.BinaryPlan.select(CPU, problem, MEASURE)
+    bk.save_wisdom(path)
+    bk.forget_wisdom()
+    assert bk.load_wisdom(path) == len(problems)

@@ -20,7 +20,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.identity import identity
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.core.plain import plain
+from baracuda_kernels.core.plain import number, plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
 __all__ = ["SYMBOLS", "Descriptor", "Numbers", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
@@ -168,8 +168,10 @@ def _enum_reader(kind: type[Enum]) -> Callable[[Any], Enum]:
 
 
 def _member(hint: Any, value: Any) -> Any:
-    """The member of an enum that has this value; everything else is as it is, for the reader to judge."""
+    """The member of an enum that has this value, or the number of this name; everything else is as it is, for the reader to judge."""
     kinds = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
+    if float in kinds or Numbers in kinds:
+        return number(value)
     members = [member for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for member in kind]
     return next((member for member in members if member.value == value), value)
 
