@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+import torch.nn.functional as F
 
 import baracuda_kernels as bk
 from baracuda_kernels import functional
@@ -142,6 +143,32 @@ def test_halves_of_one_tensor(dim: int) -> None:
     assert torch.autograd.gradcheck(lambda x: bt.geglu(x, dim), (x,))
     compiled = torch.compile(lambda x: bt.glu(x, dim), backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), expected)
+
+
+@pytest.mark.parametrize(("name", "activation"), [("swiglu", F.silu), ("geglu", F.gelu), ("reglu", F.relu)])
+def test_the_gate_is_what_is_activated(name: str, activation: Any) -> None:
+    import baracuda_kernels.torch as bt
+
+    gate, up = torch.randn(2, 3, 4, dtype=torch.float64)
+    for module in (bk, bt):
+        call, backward = getattr(module, name), getattr(module, f"{name}_backward")
+        for found in (call(gate, up), call(gate=gate, up=up), call(up=up, gate=gate), call(torch.cat((gate, up), -1))):
+            torch.testing.assert_close(found, activation(gate) * up)
+        wrong: list[Any] = [
+            lambda: call(input=gate, gate=up),  # noqa: B023
+            lambda: call(gate=up, input=gate),  # noqa: B023
+            lambda: call(gate, gate=up),  # noqa: B023
+            lambda: call(input=torch.cat((gate, up), -1)),  # noqa: B023
+            lambda: backward(up, gate, gate=up),  # noqa: B023
+            lambda: backward(up, input=gate, gate=up),  # noqa: B023
+        ]
+        for former in wrong:
+            with pytest.raises(bk.InvalidProblem, match=r"a former name, wanted (gate=|up=), as it is called now"):
+                former()
+    with pytest.raises(bk.InvalidProblem, match="d_input is not an operand"):
+        bk.swiglu_backward(up, gate, up, out={"d_input": gate.clone(), "d_gate": gate.clone()})
+    with pytest.raises(TypeError, match="multiple values for argument 'input'"):
+        bk.glu(gate, input=up)
 
 
 def test_halves_are_views() -> None:

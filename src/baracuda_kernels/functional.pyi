@@ -1238,8 +1238,8 @@ def ge(
     stream: Stream | None = None,
 ) -> A: ...
 def geglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
@@ -1248,8 +1248,8 @@ def geglu(
 ) -> A: ...
 def geglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -2916,8 +2916,8 @@ def reduce_xor(
     stream: Stream | None = None,
 ) -> A: ...
 def reglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2926,8 +2926,8 @@ def reglu(
 ) -> A: ...
 def reglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3553,8 +3553,8 @@ def sum_to_size(
     stream: Stream | None = None,
 ) -> A: ...
 def swiglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
     *,
     out: A | dict[str, Any] | None = None,
@@ -3563,8 +3563,8 @@ def swiglu(
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

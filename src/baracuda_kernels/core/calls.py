@@ -104,10 +104,7 @@ class Calls(Described):
 
     def _read(self, given: Any, named: Any) -> tuple[dict[str, Any], dict[str, Any], Framework]:
         """The arrays in the order in which they were given, all options, and the framework of the arrays."""
-        try:
-            bound = self.declared.bind(*given, **named)
-        except TypeError as cause:
-            raise TypeError(f"{self.name}: {cause}") from None
+        bound = self.bind(given, named)
         order = [name for name in bound.arguments if name not in named] + list(named)
         bound.apply_defaults()
         arguments = self.separated(bound.arguments) if self.scalars else bound.arguments

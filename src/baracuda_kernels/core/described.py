@@ -14,6 +14,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import Number
 
 __all__ = ["COMMON", "RETURN", "Described", "Option"]
@@ -37,6 +38,8 @@ class Option:
 
 class Described:
     """The parameters and results of a function, which may have `names` of its own for the plan's operands."""
+
+    former: Mapping[str, str] = {}  # names that parameters had before, each with today's
 
     def __init__(
         self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], names: Mapping[str, str] | None = None
@@ -72,6 +75,22 @@ class Described:
     def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
         """A plan's operands by the names that they have here."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
+
+    def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""
+        try:
+            return self.declared.bind(*given, **named)
+        except TypeError as cause:
+            places = list(self.declared.parameters)
+            old = [name for name in self.former if name in named and (name not in places or name in places[: len(given)])]
+            if old:  # all of them, since a former name may be another parameter's today
+                renamed = {name: new for name, new in self.former.items() if name in named}
+                reasons = [
+                    Reason(ReasonCode.UNKNOWN_OPERAND, name, "a former name", f"{new}=, as it is called now")
+                    for name, new in renamed.items()
+                ]
+                raise rejection(self.name, reasons) from None
+            raise TypeError(f"{self.name}: {cause}") from None
 
     def separated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with numbers that stand in place of arrays as the options that they are."""

@@ -670,14 +670,14 @@ def ge(
     other: A | float,
 ) -> A: ...
 def geglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
 ) -> tuple[A, A]: ...
 def gelu(
     input: A,
@@ -1632,14 +1632,14 @@ def reduce_xor(
     keepdim: bool = False,
 ) -> A: ...
 def reglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
 ) -> tuple[A, A]: ...
 def rel_entr(
     input: A | float,
@@ -2006,14 +2006,14 @@ def sum_to_size(
     size: tuple[int, ...],
 ) -> A: ...
 def swiglu(
-    input: A,
-    gate: A | None = None,
+    gate: A,
+    up: A | None = None,
     dim: int = -1,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
-    input: A,
     gate: A,
+    up: A,
 ) -> tuple[A, A]: ...
 def tan(
     input: A,

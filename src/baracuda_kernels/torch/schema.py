@@ -74,7 +74,7 @@ class Schema:
         values.update(named)
         twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
         if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
-            self.function.declared.bind(*given, **named)  # which says what is wrong
+            self.function.bind(given, named)  # which says what is wrong
         return self.function.separated(values) if self.function.scalars else values
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:

@@ -180,9 +180,9 @@ class TernaryBackwardDescriptor(TernaryDescriptor):
 
 @dataclass(frozen=True)
 class GatedActivationDescriptor(ElementwiseDescriptor):
-    """Numbers and what they are gated by, in two tensors, or two halves of one."""
+    """Two tensors, or two halves of one, of which the kind says which is the gate."""
 
-    TABLE, KINDS, OPERANDS = GATED, GatedActivationKind, ("input", "gate")
+    TABLE, KINDS, OPERANDS = GATED, GatedActivationKind, ("first", "second")
     kind: GatedActivationKind  # type: ignore[valid-type]
 
 

@@ -176,9 +176,9 @@ class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
 
 
 class GatedActivationArgs(Args):
-    input: TensorRef = read("shape", "the first half of what is gated", broadcasts=True)
-    gate: TensorRef = read("shape", "the second half", broadcasts=True)
-    result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "gate"))
+    first: TensorRef = read("shape", "the first half", broadcasts=True)
+    second: TensorRef = read("shape", "the second half", broadcasts=True)
+    result: TensorMut = write("shape", "the result", element="result_element", may_be=("first", "second"))
 
 
 class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
@@ -192,10 +192,10 @@ class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
 
 class GatedActivationBackwardArgs(Args):
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the first half of what is gated", broadcasts=True)
-    gate: TensorRef = read("shape", "the second half", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the first half", may_be=("d_result", "input", "gate"))
-    d_gate: TensorMut = write("shape", "the gradient of the second half", may_be=("d_result", "input", "gate"))
+    first: TensorRef = read("shape", "the first half", broadcasts=True)
+    second: TensorRef = read("shape", "the second half", broadcasts=True)
+    d_first: TensorMut = write("shape", "the gradient of the first half", may_be=("d_result", "first", "second"))
+    d_second: TensorMut = write("shape", "the gradient of the second half", may_be=("d_result", "first", "second"))
 
 
 class GatedActivationBackwardPlan(Plan[GatedActivationBackwardDescriptor, GatedActivationBackwardArgs]):

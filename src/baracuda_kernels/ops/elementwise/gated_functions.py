@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View, axis_of
+from baracuda_kernels.ops.elementwise.rows import Row
 from baracuda_kernels.ops.elementwise.table_functions import Elementwise
 
 __all__ = ["GatedActivation"]
@@ -19,10 +20,13 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 class GatedActivation(Elementwise):
     """Of one array it takes the halves along `dim`, as views of its memory."""
 
-    MORE = (
-        inspect.Parameter("gate", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=View, default=None),
-        inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int, default=-1),
-    )
+    @staticmethod
+    def more(row: Row) -> Sequence[inspect.Parameter]:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return (
+            inspect.Parameter(row.operands[1], kind, annotation=View, default=None),
+            inspect.Parameter("dim", kind, annotation=int, default=-1),
+        )
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         given, named = self.spread(given, named)
@@ -35,17 +39,20 @@ class GatedActivation(Elementwise):
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
         """The call with both operands. In place of the second one the axis may stand, as it does in PyTorch."""
         rest = dict(named)
-        whole = given[0] if given else rest.get("input")
-        gate = given[1] if len(given) > 1 else rest.get("gate")
-        if gate is not None and not isinstance(gate, int):
+        first, second = self.inputs
+        whole = given[0] if given else rest.get(first)
+        other = given[1] if len(given) > 1 else rest.get(second)
+        if other is not None and not isinstance(other, int):
             if rest.get("dim", -1) != -1 or len(given) > 2:
                 wanted = "None, where dim says which halves of the first operand are meant"
-                raise InvalidProblem(self.name, [Reason(ReasonCode.UNEXPECTED_OPERAND, "gate", "an array", wanted)])
+                raise InvalidProblem(self.name, [Reason(ReasonCode.UNEXPECTED_OPERAND, second, "an array", wanted)])
             return given, rest
-        if not hasattr(whole, "shape") or len(given) > 2:
-            return given, rest
-        dim = rest.pop("dim", -1) if gate is None else gate
-        for name in ("input", "gate"):
+        twice = rest.keys() & (first, second)[: len(given)]
+        former = rest.keys() & (self.former.keys() - self.inputs.keys())
+        if not hasattr(whole, "shape") or len(given) > 2 or twice or former:
+            return given, rest  # what is wrong is said there
+        dim = rest.pop("dim", -1) if other is None else other
+        for name in self.inputs:
             rest.pop(name, None)
         return self._halves(whole, dim), rest
 
@@ -53,7 +60,9 @@ class GatedActivation(Elementwise):
         shape = tuple(whole.shape)
         axis = axis_of(self.name, len(shape), dim, "dim")
         if shape[axis] % 2:
-            raise InvalidProblem(self.name, [Reason(ReasonCode.SHAPE, "input", shape, f"an even extent along dim {axis}")])
+            raise InvalidProblem(
+                self.name, [Reason(ReasonCode.SHAPE, next(iter(self.inputs)), shape, f"an even extent along dim {axis}")]
+            )
         if hasattr(whole, "chunk"):  # one step for PyTorch's autograd
             first, second = whole.chunk(2, axis)
             return first, second

@@ -1,6 +1,8 @@
-"""Gated activations, of two halves of a tensor: glu is gated by the second half, as in PyTorch; the others activate the first."""
+"""Gated activations, of two halves of a tensor: glu is gated by the second half, as in PyTorch, the others by the first."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from baracuda_kernels.ops.elementwise.activation_rows import relu, silu
 from baracuda_kernels.ops.elementwise.gelu import gelu
@@ -9,9 +11,12 @@ from baracuda_kernels.ops.elementwise.scalars import times_sigmoid
 
 __all__ = ["ROWS"]
 
+_GATED_BY_THE_FIRST: Any = {"operands": ("gate", "up"), "former": {"input": "gate", "gate": "up"}}
+
 ROWS = (
-    Row("glu", times_sigmoid, "The first half times sigmoid of the second."),
-    Row("swiglu", lambda a, b: silu(a) * b, "silu of the first half times the second."),
-    Row("geglu", lambda a, b: gelu(a) * b, "gelu of the first half times the second; 0 of minus infinity, as of gelu."),
-    Row("reglu", lambda a, b: relu(a) * b, "relu of the first half times the second."),
-)
+    Row("glu", times_sigmoid, "The first half times sigmoid of the second.", operands=("input", "gate")),
+    Row("swiglu", lambda gate, up: silu(gate) * up, "silu of the first half times the second.", **_GATED_BY_THE_FIRST),
+    Row("geglu", lambda gate, up: gelu(gate) * up, "gelu of the first half times the second; 0 of minus infinity, as of gelu.",
+        **_GATED_BY_THE_FIRST),
+    Row("reglu", lambda gate, up: relu(gate) * up, "relu of the first half times the second.", **_GATED_BY_THE_FIRST),
+)  # fmt: skip

@@ -104,17 +104,17 @@ def _gated(kind: str) -> Callable[[Any, Any], Any]:
     activation = {"glu": torch.sigmoid, "reglu": torch.relu, "geglu": torch.nn.functional.gelu, "swiglu": torch.nn.functional.silu}[
         kind
     ]
-    return (lambda x, gate: x * activation(gate)) if kind == "glu" else (lambda x, gate: activation(x) * gate)
+    return (lambda input, gate: input * activation(gate)) if kind == "glu" else (lambda gate, up: activation(gate) * up)
 
 
 def gated_activation(descriptor: GatedActivationDescriptor, operands: dict[str, Any]) -> Peers:
-    function, (x, gate, result) = _gated(descriptor.kind.value), (operands[name] for name in ("input", "gate", "result"))
-    yield ALLOCATING, lambda: function(x, gate)
-    yield COMPILED, compiled(function, result, x, gate)
+    function, (first, second, result) = _gated(descriptor.kind.value), (operands[name] for name in ("first", "second", "result"))
+    yield ALLOCATING, lambda: function(first, second)
+    yield COMPILED, compiled(function, result, first, second)
 
 
 def gated_activation_backward(descriptor: GatedActivationBackwardDescriptor, operands: dict[str, Any]) -> Peers:
-    yield ALLOCATING, differentiated(_gated(descriptor.kind.value), *(operands[name] for name in ("d_result", "input", "gate")))
+    yield ALLOCATING, differentiated(_gated(descriptor.kind.value), *(operands[name] for name in ("d_result", "first", "second")))
 
 
 def complex(descriptor: ComplexDescriptor, operands: dict[str, Any]) -> Peers:

@@ -56,6 +56,7 @@ class Row:
     differentiable: bool = True
     choice: Choice | None = None  # an option of the function that chooses another row instead
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
+    former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
@@ -24,17 +24,20 @@ MOST = 511  # the size of an integer that an option is, and a row's parameter
 class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
-    MORE: ClassVar[Sequence[inspect.Parameter]] = ()  # parameters besides operands and those of the row, or instead of them
-
     def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: Row) -> None:
         super().__init__(describe, plan, gradient, names)
-        self.row = row
+        self.row, self.former = row, row.former
+
+    @staticmethod
+    def more(row: Row) -> Sequence[inspect.Parameter]:
+        """Parameters besides operands and those of the row, or instead of them."""
+        return ()
 
     def _first(self, seers: Any, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         like = next((value for value in (*given, *named.values()) if isinstance(value, Expr)), None)
         if like is None:
             return super()._first(seers, given, named, out, preference, stream)
-        bound = self.declared.bind(*given, **named)
+        bound = self.bind(given, named)
         bound.apply_defaults()
         names = (*self.inputs, *(parameter.name for parameter in self.row.parameters))
         # What is not given is NaN in rows, unless they say what it is.
@@ -76,7 +79,7 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
 def forward(row: Row, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
     """The function of a row; `results` are its names for those of the plan, where there are two."""
     gradient = f"{row.name}_backward" if row.differentiable else None
-    describe, renamed = _description(row, plan, row.name, (), row.says, kind.MORE)
+    describe, renamed = _description(row, plan, row.name, (), row.says, kind.more(row))
     return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
 
 
@@ -85,7 +88,9 @@ def backward(row: Row, plan: Any, of: str, upstream: str) -> Function:
     says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
     describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    return Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
+    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
+    function.former = row.former
+    return function
 
 
 def _description(
