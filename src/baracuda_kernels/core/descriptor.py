@@ -213,9 +213,9 @@ def axis_in_range(name: str, axis: int, shape: Shape) -> Iterator[Reason]:
 
 
 def finite(**numbers: float) -> Iterator[Reason]:
-    for name, number in numbers.items():
-        if not math.isfinite(number):
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, number, "a finite number")
+    for name, value in numbers.items():
+        if not math.isfinite(value):
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, value, "a finite number")
 
 
 def element_of(descriptor: Descriptor) -> ElementKind:
