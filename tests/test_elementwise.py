@@ -221,14 +221,6 @@ def test_a_program_that_makes_no_sense_is_refused(text: str) -> None:
         bk.FusedDescriptor(text, (3,), E.F32)
 
 
-def test_its_gradients() -> None:
-    from baracuda_kernels.torch.operators import entry
-
-    gated = bk.fuse(lambda x, y: bk.tanh(x) * y + x / (y * y + 2))
-    x, y = (torch.randn(5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(entry(gated.name), (x, y))
-
-
 def test_what_cannot_be_fused() -> None:
     with pytest.raises(bk.InvalidProblem, match="1 to 6"):
         bk.fuse(lambda: 1.0)

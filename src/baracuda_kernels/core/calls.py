@@ -78,6 +78,11 @@ class Calls(Described):
         self.known = Bounded(MOST_CALLS)
         self.find_call = self.known.get
 
+    @property
+    def in_torch(self) -> str:
+        """What records gradients of it."""
+        return f"baracuda_kernels.torch.{self.name}"
+
     __call__ = answering(GUARDED)
     compute = answering(PLAIN)  # for whoever takes care of gradients: tensors that require them are taken as they are
 
@@ -147,7 +152,7 @@ class Calls(Described):
         seen, reasons = {}, []
         for name, array in arrays.items():
             if guarded and framework.derivative is not None and (derivative := framework.derivative(array)):
-                wanted = f"baracuda_kernels.torch.{self.name}, which records gradients, or a detached tensor"
+                wanted = f"{self.in_torch}, which records gradients, or a detached tensor"
                 reasons.append(Reason(ReasonCode.NEEDS_GRADIENT, name, derivative, wanted))
                 continue
             against, view = TensorRef.examine(array, name)

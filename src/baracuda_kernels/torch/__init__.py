@@ -4,11 +4,12 @@
 """
 
 from baracuda_kernels.core import registry
+from baracuda_kernels.torch.fusion import fuse
 from baracuda_kernels.torch.modules import GatedRMSNorm, Mamba2, RMSNorm, RotaryEmbedding
 from baracuda_kernels.torch.operators import entry
 from baracuda_kernels.torch.patching import Report, patched
 
-__all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "patched"]
+__all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "fuse", "patched"]
 __all__ += registry.functions()
 
 

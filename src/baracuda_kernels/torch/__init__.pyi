@@ -1,4 +1,5 @@
 from baracuda_kernels.torch.functional import *  # noqa: F403
+from baracuda_kernels.torch.fusion import fuse as fuse
 from baracuda_kernels.torch.modules import GatedRMSNorm as GatedRMSNorm
 from baracuda_kernels.torch.modules import Mamba2 as Mamba2
 from baracuda_kernels.torch.modules import RMSNorm as RMSNorm

@@ -25,6 +25,7 @@ from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.view import View
+from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.interop.torch_arrays import in_forward_mode
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, batching, gradients
@@ -140,10 +141,12 @@ class Operator:
             raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A call by way of PyTorch's dispatcher."""
+        """A call by way of PyTorch's dispatcher; in a formula that is fused, what it comes to."""
         values = self.schema.bind(given, named)
         for name in self.schema.inputs:
             if not isinstance(values[name], torch.Tensor) and not (values[name] is None and self.function.optional(name)):
+                if any(isinstance(value, Expr) for value in values.values()):
+                    return self.function(*given, **named)
                 raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 

@@ -28,10 +28,16 @@ from baracuda_kernels.ops.fusion.fusion import (
     program_for,
 )
 
-__all__ = ["fuse"]
+__all__ = ["Fused", "fuse"]
 
 
-def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Function:
+class Fused(Function):
+    """A function that `fuse` has made."""
+
+    in_torch = "baracuda_kernels.torch.fuse of it"
+
+
+def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
     """A function of one to six arrays, every element of which is computed by `formula` in one kernel, with its gradients.
 
     Arrays have one element; they are broadcast like NumPy's. f16 and bf16 are computed in f32; `wide`, f32 is computed in f64.
@@ -51,7 +57,7 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Function:
 
 def _function(
     name: str, leading: tuple[str, ...], count: int, plan: Any, gradient: str | None, formula: Callable[..., Any], wide: bool
-) -> Function:
+) -> Fused:
     names = (*leading, *NAMES[:count])
     make = backward_program_for if leading else program_for
 
@@ -73,4 +79,4 @@ def _function(
     describe.__name__ = describe.__qualname__ = name
     describe.__module__ = formula.__module__ or "__main__"  # it is the caller's, and none of the library's functions
     describe.__doc__ = "The gradients of a fused function." if leading else inspect.getdoc(formula) or "A fused function."
-    return Function(describe, plan, gradient)
+    return Fused(describe, plan, gradient)
