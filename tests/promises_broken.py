@@ -20,7 +20,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, LayoutSku, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.lang.parallel import get_num_threads
+from baracuda_kernels.lang.threads import get_num_threads
 
 WORKSPACE = 64
 LARGE = 32 << 20  # bytes

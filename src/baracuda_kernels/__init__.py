@@ -5,9 +5,10 @@ the package needs no GPU and loads no backend.
 """
 
 import ast
-import importlib
 import re
 from pathlib import Path
+
+from baracuda_kernels.core.turns import imported
 
 
 def _declared() -> dict[str, str]:
@@ -48,7 +49,7 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    value = globals()[name] = getattr(imported(_MODULES[name]), name)
     return value
 
 

@@ -35,8 +35,8 @@ from baracuda_kernels.core.wisdom import load_wisdom as load_wisdom
 from baracuda_kernels.core.wisdom import save_wisdom as save_wisdom
 from baracuda_kernels.core.workspace import Workspace as Workspace
 from baracuda_kernels.functional import *  # noqa: F403
-from baracuda_kernels.lang.parallel import get_num_threads as get_num_threads
-from baracuda_kernels.lang.parallel import set_num_threads as set_num_threads
+from baracuda_kernels.lang.threads import get_num_threads as get_num_threads
+from baracuda_kernels.lang.threads import set_num_threads as set_num_threads
 from baracuda_kernels.ops.attention.kind import AttentionKind as AttentionKind
 from baracuda_kernels.ops.attention.rope import RopeArgs as RopeArgs
 from baracuda_kernels.ops.attention.rope import RopeBackwardArgs as RopeBackwardArgs

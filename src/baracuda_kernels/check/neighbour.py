@@ -17,7 +17,7 @@ from baracuda_kernels.check.trial import launched
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error
-from baracuda_kernels.lang.parallel import get_num_threads
+from baracuda_kernels.lang.threads import get_num_threads
 
 
 def digest(case: Case) -> str:

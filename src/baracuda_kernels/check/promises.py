@@ -21,7 +21,7 @@ from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.core.errors import Unsupported
 from baracuda_kernels.core.reason import ReasonCode
-from baracuda_kernels.lang.parallel import get_num_threads, set_num_threads
+from baracuda_kernels.lang.threads import get_num_threads, set_num_threads
 
 SMALL = 20_000  # elements of the largest operand up to which every layout is tried
 BINS = tuple(2.0**power for power in range(-4, 9))  # edges, in ulp, of the histogram of errors

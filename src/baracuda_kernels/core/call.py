@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,6 +21,7 @@ from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorRef
+from baracuda_kernels.core.turns import Turn
 from baracuda_kernels.core.workspace import Workspace
 
 __all__ = ["Call", "of_another", "planned"]
@@ -29,7 +29,7 @@ __all__ = ["Call", "of_another", "planned"]
 MOST_PLANS = 1024  # kept in all
 
 _plans = Bounded(MOST_PLANS)
-_selecting = threading.RLock()
+_selecting = Turn()
 
 
 def planned(

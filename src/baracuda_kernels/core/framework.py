@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.turns import imported
 
 __all__ = ["Framework", "framework_of"]
 
@@ -59,6 +59,6 @@ def _find(array: Any) -> Framework | None:
         # A library that is not imported cannot have made the array, so none is imported here.
         loaded = sys.modules.get(package)
         if loaded is not None and isinstance(array, getattr(loaded, base, ())):
-            found: Framework = importlib.import_module(f"baracuda_kernels.interop.{module}").FRAMEWORK
+            found: Framework = imported(f"baracuda_kernels.interop.{module}").FRAMEWORK
             return found
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, LayoutSku, MathPrecision, PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.turns import LOADING, imported
 
 if TYPE_CHECKING:
     from baracuda_kernels.core.args import Args
@@ -169,9 +169,10 @@ class Kernel:
     def prepare(self, package: str, descriptor: Descriptor, device: Device, tile: Any = None) -> Bind:
         """Imports and compiles. `package` is where the op is declared; `tile` is one of `other_tiles`."""
         module, _, function = self.entry.partition(":")
-        entry = getattr(importlib.import_module(f"{package}.{module}".lstrip(".")), function)
         given = (descriptor, device) if self.backend is BackendKind.TRITON else (descriptor,)
-        bind: Bind = entry(*given) if tile is None else entry(*given, tile)
+        with LOADING:
+            entry = getattr(imported(f"{package}.{module}".lstrip(".")), function)
+            bind: Bind = entry(*given) if tile is None else entry(*given, tile)
         return bind
 
 

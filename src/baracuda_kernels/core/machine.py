@@ -21,7 +21,7 @@ _LIBRARIES = {DeviceKind.CPU: ("numba", "llvmlite", "torch"), DeviceKind.CUDA: (
 def machine_of(device: Device) -> dict[str, str]:
     """Text by name, the same on machines of the same kind with the same software."""
     if device.kind is DeviceKind.CPU:
-        from baracuda_kernels.lang.parallel import get_num_threads
+        from baracuda_kernels.lang.threads import get_num_threads
 
         where = {"device": cpu_name(), "threads": str(get_num_threads())}
     else:

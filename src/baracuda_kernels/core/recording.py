@@ -20,6 +20,7 @@ from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.machine import machine_of
 from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.turns import Turn
 
 if TYPE_CHECKING:
     from baracuda_kernels.core.plan import Plan
@@ -29,7 +30,7 @@ __all__ = ["Recording", "active", "problems_in", "record"]
 SCHEMA = "baracuda-kernels record 1"
 
 active: tuple[Recording, ...] = ()  # those that are under way
-_turn = threading.Lock()
+_turn = Turn()
 
 
 @dataclass

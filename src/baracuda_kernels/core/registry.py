@@ -8,6 +8,8 @@ import pkgutil
 import re
 from typing import TYPE_CHECKING, Any
 
+from baracuda_kernels.core.turns import LOADING
+
 if TYPE_CHECKING:
     from baracuda_kernels.core.function import Function
     from baracuda_kernels.core.plan import Plan
@@ -56,8 +58,9 @@ def function(name: str) -> Function:
 
 @functools.cache
 def _import_declarations() -> None:
-    ops = importlib.import_module("baracuda_kernels.ops")
-    for module in pkgutil.walk_packages(ops.__path__, "baracuda_kernels.ops."):
-        # A package declares its plans when imported, its module `functions` the functions; kernel bodies are plain modules.
-        if module.ispkg or module.name.endswith(".functions"):
-            importlib.import_module(module.name)
+    with LOADING:
+        ops = importlib.import_module("baracuda_kernels.ops")
+        for module in pkgutil.walk_packages(ops.__path__, "baracuda_kernels.ops."):
+            # A package declares its plans when imported, its module `functions` the functions; kernel bodies are plain modules.
+            if module.ispkg or module.name.endswith(".functions"):
+                importlib.import_module(module.name)

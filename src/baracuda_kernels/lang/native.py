@@ -16,32 +16,43 @@ import inspect
 import logging
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from baracuda_kernels.core.turns import LOADING
+from baracuda_kernels.lang import entries
 
 __all__ = ["ENTRY", "NativeFunction", "build", "cache_directory"]
 
 ENTRY = "body"  # what a factory that writes assembly calls its function
 
-NativeFunction = Callable[..., None]
+
+class NativeFunction(Protocol):
+    """The kernel called alone. `lead` and `help` take a gate in front: see `entries`."""
+
+    lead: Callable[..., None]
+    help: Callable[..., None]
+
+    def __call__(self, words: int, counter: int | None, *pointers: int) -> None: ...
+
+
 _MAGIC = b"baracuda-object-1\n"
 _log = logging.getLogger(__name__)
-_lock = threading.RLock()
 _built: dict[str, NativeFunction] = {}
 _engines: list[Any] = []  # they own the code
 
 
 def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]] | str], pointers: int, *static: str) -> NativeFunction:
     """The C function for `factory(*static)`. It takes words, a task counter (None: serial) and `pointers` addresses."""
-    with _lock:
+    with LOADING:
         symbol = "bk_" + _key(factory, static)
         function = _built.get(symbol)
         if function is None:
-            address = _load(symbol, _cached(symbol, lambda: _compile(factory, static, symbol)))
-            function = _built[symbol] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 + pointers))(address)
+            function = _built[symbol] = _load(
+                symbol, pointers, _cached(symbol, lambda: _compile(factory, static, symbol, pointers))
+            )
         return function
 
 
@@ -146,7 +157,7 @@ def _target_machine() -> Any:
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, **options)
 
 
-def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) -> bytes:
+def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str, pointers: int) -> bytes:
     import llvmlite.binding as llvm
 
     made = factory(*static)
@@ -155,9 +166,10 @@ def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str) 
         module.get_function(ENTRY).name = symbol
     else:
         module = _compiled_by_numba(*made, symbol)
-    # Only the entry stays visible, so that the wrapper which would call into Python goes away with what it references.
+    module.link_in(llvm.parse_assembly(entries.written(symbol, 2 + pointers, llvm.get_process_triple())))
+    # Only the entries stay visible, so that the wrapper which would call into Python goes away with what it references.
     for function in module.functions:
-        if not function.is_declaration and function.name != symbol:
+        if not function.is_declaration and not function.name.startswith(symbol):
             function.linkage = "internal"
     machine = _target_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
@@ -201,7 +213,7 @@ def _entry(symbol: str, inner: str, count: int) -> str:
     )
 
 
-def _load(symbol: str, code: bytes) -> int:
+def _load(symbol: str, pointers: int, code: bytes) -> Any:
     import llvmlite.binding as llvm
 
     # One engine per object: MCJIT does not take another object once it has been asked for an address.
@@ -209,4 +221,7 @@ def _load(symbol: str, code: bytes) -> int:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
-    return int(engine.get_function_address(symbol))
+    alone, among_others = (ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count) for count in (2 + pointers, 3 + pointers))
+    function: Any = alone(engine.get_function_address(symbol))
+    function.lead, function.help = (among_others(engine.get_function_address(f"{symbol}_{name}")) for name in ("lead", "help"))
+    return function

@@ -2,95 +2,75 @@
 
 A native kernel draws its tasks from a counter until none is left, so any number of threads may call it at once: which
 thread does which task changes nothing that is computed. Helpers are ordinary Python threads that sit in the native
-call with the GIL released. A helper that comes too late is told to stay away, so nobody waits for it.
+call with the GIL released. A helper that comes too late finds the gate closed (see `entries`), so nobody waits for it.
 """
 
 import os
 import threading
-from _thread import allocate_lock
+import time
 from collections.abc import Callable
 from ctypes import addressof, c_int64
 from queue import SimpleQueue
 from typing import Any
 
+from baracuda_kernels.core.turns import Turn
+from baracuda_kernels.lang.entries import gate
 from baracuda_kernels.lang.native import NativeFunction
 from baracuda_kernels.lang.placement import Placement
+from baracuda_kernels.lang.threads import get_num_threads
 
-__all__ = ["get_num_threads", "idle", "launch", "launcher", "per_task", "set_num_threads"]
+__all__ = ["idle", "launch", "launcher", "per_task"]
 
 Launch = Callable[[Any, Any, Any], None]  # (args, workspace, stream)
+Share = tuple[Callable[..., None], tuple[Any, ...], Any, Any]  # a helper's entry, its arguments, and what these point at
 SERIAL_BYTES = 256 * 1024  # below this, waking another thread costs more than it brings
 TASK_BYTES = 256 * 1024
+PAUSE = 1.0  # seconds until threads are asked for again where the system had none
 
 
-def _default_threads() -> int:
-    for variable in ("BARACUDA_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-        text = os.environ.get(variable, "")
-        if text.isdigit() and int(text) > 0:
-            return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class _Crew:
+    """The helpers of this process."""
 
+    def __init__(self) -> None:
+        self.shares: SimpleQueue[Share] = SimpleQueue()
+        self.placement = Placement()
+        self.count = 0
+        self._hiring = Turn()
+        self._refused = -PAUSE
 
-_threads = _default_threads()
-_queue: SimpleQueue["_Share"] = SimpleQueue()
-_helpers = 0
-_placement = Placement()
-_grow = threading.Lock()
+    def at_most(self, wanted: int) -> int:
+        """How many there are of as many as are wanted: fewer where the system starts no more threads."""
+        if self.count < wanted and time.monotonic() > self._refused + PAUSE:
+            with self._hiring:
+                self._hire(wanted)
+        return min(self.count, wanted)
 
-
-def get_num_threads() -> int:
-    """How many threads a CPU kernel may use."""
-    return _threads
-
-
-def set_num_threads(count: int) -> None:
-    """Sets how many threads CPU kernels use from now on, in this process. Results do not depend on it."""
-    global _threads
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"set_num_threads: got {count!r}, wanted an int of at least 1")
-    _threads = count
-
-
-class _Share:
-    """One helper's part in a launch: started at most once, by whoever takes `turn` first."""
-
-    __slots__ = ("arguments", "done", "function", "turn")
-
-    def __init__(self, function: NativeFunction, arguments: tuple[Any, ...]) -> None:
-        self.function, self.arguments = function, arguments
-        self.turn, self.done = allocate_lock(), allocate_lock()
-        self.done.acquire()
-
-    def serve(self) -> None:
-        if self.turn.acquire(blocking=False):
+    def _hire(self, wanted: int) -> None:
+        while self.count < wanted:
+            helper = threading.Thread(target=self._serve, name=f"baracuda-{self.count}", daemon=True)
             try:
-                self.function(*self.arguments)
-            finally:
-                self.done.release()
+                helper.start()
+            except RuntimeError:  # a limit of the system, or the interpreter is about to end
+                self._refused = time.monotonic()
+                return
+            self.placement.add(helper.native_id)
+            self.count += 1
 
-    def finish(self) -> None:
-        if not self.turn.acquire(blocking=False):
-            self.done.acquire()
-
-
-def _serve_forever() -> None:
-    while True:
-        _queue.get().serve()
+    def _serve(self) -> None:
+        while True:
+            _help(*self.shares.get())
 
 
-def _hire(count: int) -> None:
-    global _helpers
-    with _grow:
-        while _helpers < count:
-            helper = threading.Thread(target=_serve_forever, name=f"baracuda-{_helpers}", daemon=True)
-            helper.start()
-            _placement.add(helper.native_id)
-            _helpers += 1
+def _help(enter: Callable[..., None], arguments: tuple[Any, ...], *alive: Any) -> None:
+    enter(*arguments)
+
+
+_crew = _Crew()
 
 
 def _forget_helpers() -> None:
-    global _helpers, _queue, _placement, _grow
-    _helpers, _queue, _placement, _grow = 0, SimpleQueue(), Placement(), threading.Lock()
+    global _crew
+    _crew = _Crew()
 
 
 if hasattr(os, "register_at_fork"):
@@ -102,24 +82,22 @@ def launch(function: NativeFunction, words: int, tasks: int, pointers: tuple[int
 
     `counter` may be a zeroed ctypes array of int64 that a kernel uses for more than counting; its first word counts.
     """
-    helpers = min(_threads, tasks) - 1
-    if helpers < 1 and counter is None:
-        function(words, None, *pointers)
+    helpers = min(get_num_threads(), tasks) - 1
+    if helpers > 0:
+        helpers = _crew.at_most(helpers)
+    if helpers < 1:
+        function(words, None if counter is None else addressof(counter), *pointers)
         return
-    if _helpers < helpers:
-        _hire(helpers)
     if counter is None:
         counter = c_int64(0)
-    arguments = (words, addressof(counter), *pointers)
-    _placement.avoid_caller()
-    shares = [_Share(function, arguments) for _ in range(helpers)]
-    for share in shares:
-        _queue.put(share)
-    try:
-        function(*arguments)
-    finally:
-        for share in shares:
-            share.finish()
+    own = gate()
+    arguments = (addressof(own), words, addressof(counter), *pointers)
+    crew = _crew
+    crew.placement.avoid_caller()
+    share = (function.help, arguments, own, counter)
+    for _ in range(helpers):
+        crew.shares.put(share)
+    function.lead(*arguments)
 
 
 def launcher(function: NativeFunction, words: Any, tasks: int, work_bytes: int) -> Launch:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -27,6 +26,7 @@ from baracuda_kernels.core.identity import identity
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
+from baracuda_kernels.core.turns import Turn
 from baracuda_kernels.torch import autocast
 from baracuda_kernels.torch.operators import DETERMINISTIC, Operator, entry, is_plain, operator
 from baracuda_kernels.torch.translations import TRANSLATIONS
@@ -56,7 +56,7 @@ class Report:
 _reports: ContextVar[tuple[Report, ...]] = ContextVar("reports", default=())
 _originals: dict[str, Callable[..., Any]] = {}
 _open = 0
-_turn = threading.Lock()
+_turn = Turn()
 _kernels = Bounded(1024)
 
 

@@ -15,6 +15,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_of, is_contiguous
 from baracuda_kernels.lang.native import NativeFunction, build
+from baracuda_kernels.lang.threads import get_num_threads
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
 from baracuda_kernels.ops.scan.geometry import (
     BACKWARDS,
@@ -113,7 +114,7 @@ def _launch(problem: ScanDescriptor, given: Sequence[int], walk: Walk) -> parall
         addresses = args.addresses
         pointers = (*(addresses[place] for place in given), workspace)
         aligned = all(addresses[place] % LINE == 0 for place in outputs)
-        if waves and 2 * problem.lines < parallel.get_num_threads():  # every element is walked past twice
+        if waves and 2 * problem.lines < get_num_threads():  # every element is walked past twice
             _run_waves(waves[aligned], problem, pointers)
         else:
             _run(whole[aligned], work, pointers)
@@ -184,7 +185,7 @@ def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Cal
     """In strips that are wide, for the sake of memory, but enough of them to share out."""
     outer = [dim for dim in walk.outer if dim is not beside]
     planes, strip = math.prod(dim.extent for dim in outer), WIDEST
-    while strip > NARROWEST and planes * -(-beside.extent // strip) < STRIPS * parallel.get_num_threads():
+    while strip > NARROWEST and planes * -(-beside.extent // strip) < STRIPS * get_num_threads():
         strip //= 2
     strips = -(-beside.extent // strip)
     function = _function(problem, walk, Form.COLUMNS, "", len(outer), streams=False)

@@ -15,6 +15,7 @@ from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.canonical import LANES, segment_length
 from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_of, dim_words, is_contiguous
 from baracuda_kernels.lang.native import NativeFunction, build
+from baracuda_kernels.lang.threads import get_num_threads
 from baracuda_kernels.ops.softmax.bodies import EXTENT, FIRST_ROW, ITEMS, PARTS, ROWS, SEGMENT, room_for
 from baracuda_kernels.ops.softmax.columns import WIDEST, columns_body
 from baracuda_kernels.ops.softmax.rows import rows_body, split_body
@@ -97,7 +98,7 @@ def _split_launch(function: NativeFunction, words: Any, whole: parallel.Launch) 
     block = c_int64 * (PARTS + 2 * group * segments)
 
     def launch(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
-        threads = parallel.get_num_threads()
+        threads = get_num_threads()
         if threads < 2 or rows >= 2 * threads:
             whole(args, workspace, stream)
             return

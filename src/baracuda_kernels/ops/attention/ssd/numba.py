@@ -15,6 +15,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.lang import parallel
 from baracuda_kernels.lang.geometry import as_words
 from baracuda_kernels.lang.native import NativeFunction, build
+from baracuda_kernels.lang.threads import get_num_threads
 from baracuda_kernels.ops.attention.ssd.gradients import gradients_body
 from baracuda_kernels.ops.attention.ssd.outputs import outputs_body
 from baracuda_kernels.ops.attention.ssd.rate import CANCELS, exact_body, total_body
@@ -114,7 +115,7 @@ def _by_threads(sequences: int, walk: Callable[[int], parallel.Launch], spread: 
     shared out. Both compute the same numbers in the same order."""
 
     def launch(args: Any, workspace: int, stream: Any) -> None:
-        threads = parallel.get_num_threads()
+        threads = get_num_threads()
         chosen = walk(threads) if threads == 1 or sequences >= 2 * threads else spread
         chosen(args, workspace, stream)
 
