@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,14 +13,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.check.aot import DOES_NOT_FIT, PROFILES, Usage
 from baracuda_kernels.check.machine_code import unwritten
+from baracuda_kernels.core import call as function_call
 from baracuda_kernels.core.device import CudaProfile
+from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.kernel import Kernel, exact_order
 from baracuda_kernels.formula.views import OverViews, View
 from baracuda_kernels.gpu.call import At, Call, Count, Lent, Step
+from baracuda_kernels.gpu.driver import Driver
 from baracuda_kernels.gpu.launch import InTurn, Queued
 
 from conftest import PLANS
@@ -86,6 +92,61 @@ def test_a_capture_that_refuses_one_of_several_launches_has_queued_none(monkeypa
     with pytest.raises(bk.Unsupported, match="scalar form"):  # an address that is no whole vector
         InTurn(both)(SimpleNamespace(addresses=(0, 4098)), 4096, stream)
     assert watched.launched == ["first", "second"]
+
+
+def test_a_launch_within_a_launch_leaves_the_words_of_the_outer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a signal handler launches what it has interrupted, or two threads the same plan."""
+    queued, stream, seen = Queued(bk.Device.cuda(), _call(1024, 4096)), bk.Stream.cuda(0, 7), []
+    queued.vectors.function = "loaded"  # type: ignore[union-attr, assignment]
+
+    class Interrupted(dict[str, int]):
+        """Addresses at which a signal comes."""
+
+        def __getitem__(self, operand: Any) -> int:
+            if not seen:
+                queued(SimpleNamespace(addresses=(16, 32)), 0, stream)
+            return (1024, 4096)[operand]
+
+    class Reads:
+        def launch(self, function: Any, blocks: int, stream: int, parameters: int) -> None:
+            seen.append(
+                [ctypes.c_int64.from_address(ctypes.c_int64.from_address(parameters + 8 * slot).value).value for slot in (0, 1)]
+            )
+
+    monkeypatch.setattr("baracuda_kernels.gpu.launch.driver", Reads)
+    queued.vectors.launch(Interrupted(), 8192, stream)  # type: ignore[union-attr, arg-type]
+    assert seen == [[32, 64], [4096, 8192 + 64]]
+    queued.vectors.launch((16, 48), 0, stream)  # type: ignore[union-attr]
+    assert seen[2] == [48, 64]
+    assert len(queued.vectors.buffers) == 2  # type: ignore[union-attr]
+
+
+def test_a_process_forked_after_cuda_had_begun_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda._is_in_bad_fork", lambda: True)
+    with pytest.raises(bk.Unsupported, match="forked after CUDA had begun, wanted one started by 'spawn' or 'forkserver'"):
+        bk.SoftmaxPlan.select(bk.Stream.cuda(0), bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32))
+    theirs = Driver.__new__(Driver)  # as it was before the fork
+    theirs._process, theirs._library = -1, SimpleNamespace(cuGetErrorName=lambda *_: 0, cuGetErrorString=lambda *_: 0)
+    assert "launch of x in a process that was forked after CUDA had begun: start it by 'spawn'" in str(
+        theirs.error(3, "launch of x")
+    )
+    theirs._process = os.getpid()
+    assert "forked" not in str(theirs.error(3, "launch of x"))
+
+
+def test_pytorch_is_told_of_tensors_that_another_stream_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that, what is freed after the call could be given to others while the stream is still reading it."""
+    told: list[Any] = []
+    given = torch.randn(4, 8)
+    call = function_call.Call.__new__(function_call.Call)
+    call.framework, call.plan = framework_of(given), SimpleNamespace(device=bk.Device.cuda(0))
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, queue: told.append((tensor, queue)))
+    monkeypatch.setattr(bk.Stream, "queue", lambda stream: stream.handle)
+    for stream in (bk.Stream.cuda(0), bk.Stream.cuda(1, 7), bk.Stream.cpu(), None):
+        call._used_on(stream, [given])
+    assert told == []
+    call._used_on(bk.Stream.cuda(0, 7), [given])
+    assert told == [(given, 7)]
 
 
 def _kernel(**fields: Any) -> Kernel:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 import pytest
+import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import kernel as kernel_module
@@ -172,6 +173,27 @@ def test_measure_without_memory(monkeypatch: Any) -> None:
     monkeypatch.setattr(race, "_random_operand", lambda *_: (_ for _ in ()).throw(MemoryError))
     with pytest.raises(bk.Unsupported, match="could not be timed here"):
         bk.SoftmaxPlan.select(CPU, _softmax(input_shape=(5, 7)), bk.PlanPreference(effort="MEASURE"))
+
+
+@pytest.mark.parametrize(("cause", "extent"), [(MemoryError(), 77), (torch.OutOfMemoryError("CUDA out of memory"), 78)])
+def test_measure_that_runs_out_of_memory_midway(cause: Exception, extent: int, monkeypatch: Any) -> None:
+    launches = []
+
+    def seconds(launch: Any, stream: Any) -> float:
+        launches.append(launch)
+        if len(launches) == 4:
+            raise cause
+        return 1.0
+
+    monkeypatch.setattr(race, "_seconds", seconds)
+    with pytest.raises(bk.Unsupported, match=r"could not be timed here: got .*memory") as caught:
+        bk.SoftmaxPlan.select(CPU, _softmax(input_shape=(5, extent)), bk.PlanPreference(effort="MEASURE"))
+    assert caught.value.__cause__ is cause
+    assert len(launches) == 4
+    monkeypatch.undo()
+    bk.SoftmaxPlan.select(
+        CPU, _softmax(input_shape=(5, extent)), bk.PlanPreference(effort="MEASURE")
+    )  # nothing of it was remembered
 
 
 def test_cuda_is_a_device_that_is_not_there(monkeypatch: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorRef
-from baracuda_kernels.core.turns import Turn
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.workspace import Workspace
 
 __all__ = ["Call", "of_another", "planned"]
@@ -29,7 +29,6 @@ __all__ = ["Call", "of_another", "planned"]
 MOST_PLANS = 1024  # kept in all
 
 _plans = Bounded(MOST_PLANS)
-_selecting = Turn()
 
 
 def planned(
@@ -41,7 +40,7 @@ def planned(
     key = (plan, descriptor, device, preference)
     found: Plan[Any, Any] | None = _plans.get(key)
     if found is None:
-        with _selecting:  # so that threads that meet a new problem together compile it once
+        with LOADING:  # so that threads that meet a new problem together compile it once
             found = _plans.get(key)
             if found is None:
                 found = plan.select(Stream.on(device), descriptor, preference)
@@ -83,6 +82,7 @@ class Call:
             stream = self.stream or self.framework.current_stream(self.plan.device)
         try:
             with self._queued_on(stream):
+                self._used_on(stream, sources)
                 return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
         except Error as error:
             raise self._by_our_names(error) from error.__cause__
@@ -117,11 +117,13 @@ class Call:
         """Runs into the caller's memory, as far as there is any."""
         straight = self._straight(sources, addresses, out) if self.returned == self.made and len(self.made) == 1 else None
         if straight is not None:
+            self._used_on(stream, (out,))
             self.plan.run(stream, self._workspace(), straight)
             if self.framework.written is not None:
                 self.framework.written((out,))
             return out
         outputs = self._outputs(out)
+        self._used_on(stream, outputs.values())
         operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
         together = operands | made | outputs
@@ -151,10 +153,19 @@ class Call:
 
     def _queued_on(self, stream: Stream) -> Any:
         """Memory is made where it will be used, so that it is not given to others too early."""
-        queued_on, device = self.framework.queued_on, self.plan.device
-        if queued_on is None or device.kind is DeviceKind.CPU or not isinstance(stream, Stream) or stream.device != device:
-            return nullcontext()  # the plan says what is wrong with the stream
-        return queued_on(stream)
+        queued_on = self.framework.queued_on
+        return nullcontext() if queued_on is None or not self._is_queue(stream) else queued_on(stream)
+
+    def _used_on(self, stream: Stream, arrays: Iterable[Any]) -> None:
+        """Of a stream that need not be the one the arrays were made on."""
+        used_on = self.framework.used_on
+        if used_on is not None and self._is_queue(stream) and stream.handle is not None:
+            used_on(arrays, stream)
+
+    def _is_queue(self, stream: object) -> bool:
+        """Whether work waits there; the plan says what is wrong with streams of another device."""
+        device = self.plan.device
+        return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
     def _finish(self, array: Any, first: Any) -> Any:
         finished = self.framework.finished

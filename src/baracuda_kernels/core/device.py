@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -53,6 +54,9 @@ class Device:
         """Why nothing can run here: empty where the device is there."""
         if self.kind is DeviceKind.CPU:
             return []
+        if is_forked():
+            got, wanted = "a process that was forked after CUDA had begun", "one started by 'spawn' or 'forkserver'"
+            return [Reason(ReasonCode.DEVICE_ABSENT, str(self), got, wanted)]
         count = cuda_device_count()
         if self.index < count:
             return []
@@ -92,3 +96,9 @@ def cuda_device_count() -> int:
     except ImportError:
         return 0
     return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+
+def is_forked() -> bool:
+    """Whether CUDA had begun in a process that this one was forked from, so that it is lost here."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda._is_in_bad_fork())

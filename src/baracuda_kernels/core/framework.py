@@ -28,6 +28,7 @@ class Framework:
     contiguous: str  # how a user makes `{}` contiguous
     current_stream: Callable[[Device], Stream] = Stream.on
     queued_on: Callable[[Stream], AbstractContextManager[Any]] | None = None  # memory made within belongs to that stream
+    used_on: Callable[[Iterable[Any], Stream], None] | None = None  # told of arrays that a stream, maybe not theirs, will use
     finished: Callable[[Any, Any], Any] | None = None  # from what `maker` made to what the caller gets; with what he gave first
     written: Callable[[Iterable[Any]], None] | None = None  # told of the caller's arrays that were written
     derivative: Callable[[Any], str | None] | None = None  # what is being taken of an array, which results here would not have

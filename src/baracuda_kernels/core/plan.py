@@ -22,6 +22,7 @@ from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import EpilogueKind, KernelSku, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.workspace import ALIGNMENT, Workspace
 
 __all__ = ["Plan", "Verdict"]
@@ -101,13 +102,14 @@ class Plan(Generic[D, A]):
     @classmethod
     def _select(cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference | None) -> Self:
         preference = PlanPreference() if preference is None else preference
-        against, choices = cls._choices(kernels, stream, descriptor, preference)
-        if preference.effort is Effort.MEASURE:
-            plans, unfit, seconds = cls._measured(choices, stream, descriptor, preference)
-        else:
-            plans, unfit, seconds = {}, {}, race.loaded_times(cls, descriptor, stream.device)
-        chosen = race.fastest([choice for choice in choices if choice.name not in unfit], seconds)
-        plan = plans[chosen] if chosen in plans else cls._prepared(chosen, stream, descriptor, preference)
+        with LOADING:
+            against, choices = cls._choices(kernels, stream, descriptor, preference)
+            if preference.effort is Effort.MEASURE:
+                plans, unfit, seconds = cls._measured(choices, stream, descriptor, preference)
+            else:
+                plans, unfit, seconds = {}, {}, race.loaded_times(cls, descriptor, stream.device)
+            chosen = race.fastest([choice for choice in choices if choice.name not in unfit], seconds)
+            plan = plans[chosen] if chosen in plans else cls._prepared(chosen, stream, descriptor, preference)
         plan.seconds = seconds.get(chosen.name)
         rejected = {kernel.name: reasons for kernel, reasons in against.items() if reasons}
         rejected |= {
@@ -355,7 +357,8 @@ class Plan(Generic[D, A]):
         if launch is None:
             if len(self._launches) >= _MOST_LAYOUTS:
                 self._launches.clear()
-            launch = self._launches[args.layouts] = self._bind(args.layouts)
+            with LOADING:
+                launch = self._launches[args.layouts] = self._bind(args.layouts)
         args.ready = (self, launch)
         return launch
 

@@ -17,7 +17,7 @@ from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import aligned_bytes, encode
-from baracuda_kernels.core.errors import Unsupported
+from baracuda_kernels.core.errors import Error, Unsupported
 from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.core.machine import machine_of
@@ -72,12 +72,21 @@ def measure(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, fl
     """The shortest time of each, over rounds in which all have their turn."""
     some = next(iter(plans.values()))
     try:
-        args = _random_args(some)
-        size = max(plan.workspace_size for plan in plans.values())
-        workspace = Workspace.borrowed(_room(size, some.device)) if size else Workspace.none()
-    except (MemoryError, RuntimeError):  # what NumPy and PyTorch raise where there is no room
-        reason = Reason(ReasonCode.CANNOT_MEASURE, some.kernel.name, "too little memory for scratch operands", "effort=ESTIMATE")
-        raise Unsupported(f"{type(some).__name__} for {some.descriptor}", [reason]) from None
+        # Memory of the stream's own: were the race interrupted, it would not go to others before the launches are over.
+        with stream.current():
+            return _measured(plans, stream)
+    except (MemoryError, RuntimeError) as cause:  # what NumPy, PyTorch and kernels raise where there is no room
+        if isinstance(cause, Error):
+            raise
+        reason = Reason(ReasonCode.CANNOT_MEASURE, some.kernel.name, str(cause) or "too little memory", "effort=ESTIMATE")
+        raise Unsupported(f"{type(some).__name__} for {some.descriptor}", [reason]) from cause
+
+
+def _measured(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, float]:
+    some = next(iter(plans.values()))
+    args = _random_args(some)
+    size = max(plan.workspace_size for plan in plans.values())
+    workspace = Workspace.borrowed(_room(size, some.device)) if size else Workspace.none()
     best, spent, rounds = dict.fromkeys(plans, math.inf), 0.0, 0
     # Straight to the launches: a race is no run of the caller's, and is not recorded as one.
     launches = {name: functools.partial(plan.admit(args), args, workspace.address, stream) for name, plan in plans.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -55,6 +57,18 @@ class Stream:
         if self.handle == 0:
             return cuda.default_stream(self.device.index)
         return cuda.ExternalStream(self.handle, device=self.device.index)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """PyTorch's work goes here meanwhile, and memory that it makes belongs here."""
+        if self.device.kind is DeviceKind.CPU:
+            yield
+            return
+        import torch
+
+        cuda: Any = torch.cuda
+        with cuda.device(self.device.index) if self.handle is None else cuda.stream(self.queue()):
+            yield
 
     def __repr__(self) -> str:
         return f"Stream({self.device})"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import logging  # noqa: F401 # registers what it does about forks: not while another thread waits for one
 import os
 import threading
 import weakref
-from types import ModuleType, TracebackType
+from collections.abc import Callable
+from types import ModuleType
 from typing import ClassVar
 
 __all__ = ["LOADING", "Turn", "imported"]
@@ -27,11 +29,14 @@ class Turn:
         self._held_by_fork = False
         Turn._all.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    # The lock's own methods: were they Python, an exception of a signal handler could come between taking the lock and the block.
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self._lock.__enter__
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:  # noqa: PLE0302 # what it returns takes them
+        return self._lock.__exit__
 
     def _before_fork(self) -> None:
         self._held_by_fork = bool(self.patient) and self._lock.acquire(timeout=self.patient)
@@ -50,7 +55,7 @@ class Turn:
             self._lock = threading.RLock()
 
 
-# Whoever imports or compiles for a kernel: Numba, LLVM and Python's imports have locks of their own, which the child of a fork would
+# Whoever selects, imports or compiles for a kernel: Numba, LLVM and Python's imports have locks of their own, which the child of a fork would
 # find taken for good. One for all, as a fork that waits for several in turn could wait for itself.
 LOADING = Turn(patient=60.0)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass
 from typing import Any
 
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.gpu.call import Call
 
 __all__ = ["REGISTERS", "Binary", "as_constant", "compiled"]
@@ -25,7 +25,6 @@ class Binary:
 
 REGISTERS = 1 << 16  # of a multiprocessor
 _binaries: dict[Any, Binary] = {}
-_turn = threading.Lock()
 
 
 def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
@@ -38,7 +37,7 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
         options["maxnreg"] = min(call.registers, REGISTERS // (32 * call.warps))  # with more a program cannot be launched at all
     options |= {} if call.contracts else {"enable_fp_fusion": False}
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
-    with _turn:  # Triton's compiler is not said to be safe to enter twice
+    with LOADING:  # Triton's compiler is not said to be safe to enter twice
         if key not in _binaries:
             _binaries[key] = _compile(call, signature, hints, options, capability)
         return _binaries[key]

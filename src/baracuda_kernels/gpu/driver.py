@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 from typing import Any
 
@@ -42,6 +43,7 @@ class Driver:
     def __init__(self) -> None:
         names = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
         self._library = _first_library(names)
+        self._process = os.getpid()
         self._contexts: dict[int, int] = {}
         self._modules: list[ctypes.c_void_p] = []  # never unloaded: graphs may hold their kernels
         self._call("cuInit", ctypes.c_uint(0))
@@ -65,6 +67,8 @@ class Driver:
 
     def error(self, status: int, doing: str) -> DriverError:
         name, text = ctypes.c_char_p(), ctypes.c_char_p()
+        if os.getpid() != self._process:
+            doing = f"{doing} in a process that was forked after CUDA had begun: start it by 'spawn' or 'forkserver'"
         self._library.cuGetErrorName(status, ctypes.byref(name))
         self._library.cuGetErrorString(status, ctypes.byref(text))
         return DriverError(status, (name.value or b"unknown").decode(), (text.value or b"no description").decode(), doing)

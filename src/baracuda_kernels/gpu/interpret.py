@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.kernel import Launch
+from baracuda_kernels.core.turns import Turn
 from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent, Step
 from baracuda_kernels.gpu.compile import as_constant
 
 __all__ = ["in_order", "interpreted", "running_max", "scanned"]
 
-_turn = threading.Lock()  # the interpreter patches the language for the time of a launch
+_turn = Turn()  # the interpreter patches the language for the time of a launch
 
 
 def interpreted(calls: Sequence[Call]) -> Launch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,7 +108,7 @@ class _Form:
         self.operands = tuple({leaf.operand for leaf in flat if isinstance(leaf, At) and leaf.is_whole})
         self.words = call.words() + [0] * _TRAILING_POINTERS
         self.function: Function | None = None  # until it is loaded
-        self.buffers = threading.local()  # the words of a launch, for each thread its own
+        self.buffers: list[tuple[Any, int]] = []  # that no launch is using: threads and signal handlers may launch at once
 
     def load(self) -> Function:
         if self.function is None:
@@ -126,15 +125,17 @@ class _Form:
 
     def launch(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
         try:
-            words, parameters = self.buffers.pair
-        except AttributeError:
-            words, parameters = self.buffers.pair = _buffer(self.words)
+            buffer = self.buffers.pop()
+        except IndexError:
+            buffer = _buffer(self.words)
+        words, parameters = buffer
         for slot, operand in self.addresses:
             words[slot] = addresses[operand]
         for slot, offset in self.lent:
             words[slot] = workspace + offset
         assert self.function is not None
         driver().launch(self.function, self.call.blocks, _handle(stream), parameters)
+        self.buffers.append(buffer)
 
 
 def _buffer(words: list[int]) -> tuple[Any, int]:

@@ -14,7 +14,8 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape, row_major
-from baracuda_kernels.interop.torch_views import DTYPES, queued_on
+from baracuda_kernels.core.stream import Stream
+from baracuda_kernels.interop.torch_views import DTYPES
 
 # What compiled PyTorch code makes its buffers with: no dispatch, so it takes less than half the time. It is not a public name.
 _empty_on_cpu = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cpu", None)
@@ -43,12 +44,20 @@ def written(tensors: Iterable[Any]) -> None:
     torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
+def used_on(tensors: Iterable[Any], stream: Stream) -> None:
+    """So that memory which is freed before the stream has come so far is not given to others meanwhile."""
+    queue = stream.queue()
+    for tensor in tensors:
+        tensor.record_stream(queue)
+
+
 FRAMEWORK = Framework(
     "PyTorch",
     maker,
     torch.Tensor.data_ptr,
     "{}.contiguous()",
-    queued_on=queued_on,
+    queued_on=Stream.current,
+    used_on=used_on,
     written=written,
     derivative=derivative,
     see_constants=torch_seer(forward_ad),

@@ -59,19 +59,6 @@ class _CudaBytes:
 
 
 @contextlib.contextmanager
-def queued_on(stream: Stream) -> Iterator[None]:
-    """PyTorch's work goes to that stream of that device meanwhile, whatever is current."""
-    if stream.device.kind is DeviceKind.CPU:
-        yield
-    elif stream.handle is None:
-        with torch.cuda.device(stream.device.index):
-            yield
-    else:
-        with torch.cuda.stream(stream.queue()):
-            yield
-
-
-@contextlib.contextmanager
 def exactly_on(stream: Stream) -> Iterator[None]:
     """PyTorch's work goes to that stream, nothing of it is recorded, and products of f32 are those of f32."""
     with contextlib.ExitStack() as stack:
@@ -81,7 +68,7 @@ def exactly_on(stream: Stream) -> Iterator[None]:
             # Threads of autograd may have no context yet, which cuBLAS would warn of.
             stack.enter_context(driver().within(stream.device.index))
         stack.enter_context(torch.no_grad())
-        stack.enter_context(queued_on(stream))
+        stack.enter_context(stream.current())
         stack.enter_context(_full_precision(stream.device.kind))
         yield
 

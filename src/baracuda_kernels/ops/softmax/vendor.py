@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.interop.torch_views import DTYPES, as_torch, queued_on
+from baracuda_kernels.interop.torch_views import DTYPES, as_torch
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 
 
@@ -31,7 +31,7 @@ def _unbound(call: Callable[..., Any]) -> Bind:
     import torch
 
     def launch(args: Any, workspace: int, stream: Any) -> None:
-        with torch.no_grad(), queued_on(stream):
+        with torch.no_grad(), stream.current():
             call(*map(as_torch, args.operands))
 
     def bind(layouts: Any) -> Launch:
