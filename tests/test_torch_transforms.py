@@ -20,7 +20,9 @@ from torch_calls import (
     call_of,
     differentiable,
     flat,
+    launches,
     objective,
+    runs,
     tensor,
     with_gradients,
 )
@@ -140,14 +142,18 @@ def test_vmap_and_functional_gradients(name: str, place: int) -> None:
 
     first = next(iter(inputs))
     several = torch.stack([inputs[first], 2 * inputs[first], 3 * inputs[first]], dim=1)
-    mapped = flat(torch.vmap(lambda one: function(**(values | {first: one})), in_dims=1)(several))
+    with bk.record() as recording:
+        mapped = flat(torch.vmap(lambda one: function(**(values | {first: one})), in_dims=1)(several))
+    assert runs(recording) == launches(name, values, [first], 3)
     alone = [flat(function(**(values | {first: several[:, index]}))) for index in range(3)]
     for result, parts in zip(mapped, zip(*alone, strict=True), strict=True):
         torch.testing.assert_close(result, torch.stack(parts), rtol=1e-12, atol=1e-12)
 
     everything = {each: torch.stack([value, 2 * value]) for each, value in inputs.items()}
     ones = [torch.func.grad(total)({each: value[index] for each, value in everything.items()}) for index in range(2)]
-    mapped_gradients = torch.vmap(torch.func.grad(total))(everything)
+    with bk.record() as recording:
+        mapped_gradients = torch.vmap(torch.func.grad(total))(everything)
+    assert runs(recording) == launches(name, values, inputs, 2) + launches(FUNCTIONS[name].gradient, values, inputs, 2)
     gradients_of_mapped = torch.func.grad(lambda given: torch.vmap(total)(given).sum())(everything)
     with torch.no_grad():
         assert not any(each.requires_grad for each in torch.func.grad(total)(kept).values())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 import torch
 
 import baracuda_kernels as bk
+from baracuda_kernels.core import registry
+from baracuda_kernels.torch.operators import operator
 
 from conftest import DEVICE, TELLING, own_functions
 
@@ -137,3 +139,27 @@ def objective(results: Any) -> torch.Tensor:
     parts = [each for each in flat(results) if each.requires_grad]
     weights = (torch.linspace(1, 2, each.numel(), device=each.device).view(each.shape) for each in parts)
     return torch.stack([(each.float() ** 2 * weight).sum() for each, weight in zip(parts, weights, strict=True)]).sum()
+
+
+# What runs under `torch.vmap` in one launch: families, with the operands that a larger problem has once and not for each of its parts.
+TOGETHER = {
+    "elementwise": (),
+    "rms_norm": ("gamma", "dgamma"),
+    "rope": ("positions",),
+    "sdpa": (),
+    "softmax": (),
+    "ssd": ("a", "d_a"),
+}
+
+
+def launches(name: str, values: dict[str, Any], batched: Collection[str], size: int) -> int:
+    """How many there are of so many calls that differ in these operands."""
+    function, schema = registry.function(name), operator(name).schema
+    family = registry.family(function.plan)
+    written = [each for each in schema.outputs if schema.is_there(each, dict.fromkeys(schema.arguments) | values)]
+    return 1 if family in TOGETHER and {*TOGETHER[family]}.isdisjoint([*batched, *written]) else size
+
+
+def runs(recording: bk.Recording) -> int:
+    """How many launches were recorded."""
+    return sum(each.runs for each in recording.entries())

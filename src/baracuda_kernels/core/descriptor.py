@@ -12,7 +12,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar, Self
 
@@ -23,7 +23,10 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.plain import number, plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["SYMBOLS", "Descriptor", "Numbers", "Shape", "axis_in_range", "extents_not_negative", "finite", "rank_at_least"]
+__all__ = [
+    "SYMBOLS", "Descriptor", "InBatches", "Numbers", "OnElements", "Shape", "axis_in_range", "extents_not_negative", "finite",
+    "rank_at_least",
+]  # fmt: skip
 
 Numbers = tuple[float, ...]
 SYMBOLS: set[type] = set()  # what tracers write for ints that are not known yet; descriptors keep them as they are
@@ -91,6 +94,14 @@ class Descriptor:
         """A reason for each thing about this problem that is nonsense."""
         yield from ()
 
+    def repeated(self, count: int) -> Self | None:
+        """So many such problems as one, in which each is computed as it is alone; None where there is none.
+
+        They follow each other along the first axis of every operand: a new one, or one that is so many times as long. All of them share
+        an operand whose shape is the same as before.
+        """
+        return None
+
     @classmethod
     def _field_readers(cls) -> dict[str, Callable[[Any], Any]]:
         readers = cls._readers.get(cls)
@@ -98,6 +109,20 @@ class Descriptor:
             hints = typing.get_type_hints(cls)
             readers = cls._readers[cls] = {field.name: _reader(hints[field.name]) for field in fields(cls)}
         return readers
+
+
+class OnElements(Descriptor):
+    """Every element of a tensor of `shape` is computed for itself."""
+
+    def repeated(self: Any, count: int) -> Any:
+        return replace(self, shape=(count, *self.shape))
+
+
+class InBatches(Descriptor):
+    """The `batch_size` entries along the first axis are computed each for itself."""
+
+    def repeated(self: Any, count: int) -> Any:
+        return replace(self, batch_size=count * self.batch_size)
 
 
 # --- fields: what may stand there, and the plain form it is kept in -----------------------------------------------------

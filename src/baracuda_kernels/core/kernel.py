@@ -119,11 +119,12 @@ class Kernel:
         yield from self.reasons_against_machine(device)
         if preference.prefer_backend not in (None, self.backend):
             yield Reason(ReasonCode.NOT_PREFERRED, self.name, self.backend, preference.prefer_backend)
-        unserved = list(self._reasons_against_problem(descriptor))
+        unserved = list(self.reasons_against_problem(descriptor))
         # Workspace and guarantee are functions of problems that the kernel serves.
         yield from unserved or self._reasons_against_promises(descriptor, preference)
 
-    def _reasons_against_problem(self, descriptor: Descriptor) -> Iterator[Reason]:
+    def reasons_against_problem(self, descriptor: Descriptor) -> Iterator[Reason]:
+        """Every reason why it serves this problem nowhere."""
         if element_of(descriptor) not in self.elements:
             yield Reason(ReasonCode.ELEMENT_NOT_SERVED, self.name, element_of(descriptor), " or ".join(map(str, self.elements)))
         for limit in self.limits:

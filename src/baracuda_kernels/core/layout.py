@@ -82,11 +82,13 @@ class Layout:
     def broadcast_to(self, shape: Shape) -> Layout:
         """The layout of the same array seen in a larger shape, with a stride of 0 along what it is the same along; itself where that
         cannot be."""
-        missing = len(shape) - len(self.shape)
-        own = tuple(zip(self.shape, self.stride, strict=True))
-        if missing < 0 or any(extent not in (1, wanted) for (extent, _), wanted in zip(own, shape[missing:], strict=True)):
+        if not broadcasts_to(self.shape, shape):
             return self
-        steps = (stride if extent == wanted else 0 for (extent, stride), wanted in zip(own, shape[missing:], strict=True))
+        missing = len(shape) - len(self.shape)
+        steps = (
+            stride if extent == wanted else 0
+            for extent, stride, wanted in zip(self.shape, self.stride, shape[missing:], strict=True)
+        )
         return Layout.of(self.element, shape, (*(0,) * missing, *steps), self.device, self.misalignment)
 
     @property
@@ -95,6 +97,12 @@ class Layout:
         if self.self_overlap is None:
             self.self_overlap = _has_self_overlap(self.shape, self.stride)
         return self.self_overlap
+
+
+def broadcasts_to(shape: Shape, larger: Shape) -> bool:
+    """Whether an array of that shape can be seen in the larger one."""
+    missing = len(larger) - len(shape)
+    return missing >= 0 and all(extent in (1, wanted) for extent, wanted in zip(shape, larger[missing:], strict=True))
 
 
 def element_span(shape: Shape, stride: Shape) -> tuple[int, int]:

@@ -1,22 +1,21 @@
-"""Under `torch.vmap`: a batch of problems as one larger problem, where the op allows it; else one after the other."""
+"""Under `torch.vmap`: a batch of problems as one larger problem, where the op says which that is; else one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.core.layout import Shape, broadcasts_to
 
 if TYPE_CHECKING:
+    from baracuda_kernels.core.args import Operand
+    from baracuda_kernels.core.descriptor import Descriptor
     from baracuda_kernels.torch.operators import Operator
 
 __all__ = ["rule"]
 
-MOST_AXES = 8  # that kernels of ops on elements take
+AXES = ("axes", "axis")  # options that name axes
 
 
 def rule(operator: Operator, info: Any, in_dims: Any, *arguments: Any) -> tuple[Any, Any]:
@@ -30,6 +29,10 @@ def rule(operator: Operator, info: Any, in_dims: Any, *arguments: Any) -> tuple[
 
 
 def _one_by_one(operator: Operator, size: int, values: dict[str, Any], batched: set[str]) -> tuple[Any, ...]:
+    if size == 0:  # what a problem of zeros gives, and none of it
+        zeros = {name: values[name].sum(0, keepdim=True, dtype=values[name].dtype) for name in batched}
+        return tuple(result[:0] for result in _one_by_one(operator, 1, values | zeros, batched))
+
     def one(index: int) -> tuple[Any, ...]:
         return _run(operator, {name: value[index] if name in batched else value for name, value in values.items()})
 
@@ -37,81 +40,62 @@ def _one_by_one(operator: Operator, size: int, values: dict[str, Any], batched: 
 
 
 def _together(operator: Operator, size: int, values: dict[str, Any], batched: set[str]) -> tuple[Any, ...] | None:
-    """None where the problems cannot be one."""
-    one = operator.describe({name: value[0] if name in batched else value for name, value in values.items()})
-    given = {field.name for field in fields(one)}
-    if "shape" in given and all(operand.broadcasts for operand in operator.function.inputs.values()):
-        return _broadcast(operator, size, values, batched, len(one.shape))  # type: ignore[attr-defined]
-    if "batch_size" in given:
-        folds, many = True, replace(one, batch_size=size * one.batch_size)
-    elif "input_shape" in given:
-        folds = False
-        values = {name: _from_the_end(name, value, len(one.input_shape)) for name, value in values.items()}
-        fronted = {name: _in_front(operator, name, value, size, name in batched) for name, value in values.items()}
-        many = operator.describe(fronted)
-    else:
+    """None where the problems cannot be one: the op says which larger problem they are, and the call has to state exactly that one."""
+    function, schema = operator.function, operator.schema
+    shapes = {
+        name: tuple(values[name].shape[1:] if name in batched else values[name].shape)
+        for name in function.inputs
+        if values[name] is not None
+    }
+    one = operator.describe(values | {name: operator.form(name, values[name], shape) for name, shape in shapes.items()})
+    many = one.repeated(size)
+    if many is None or not _is_served(operator, many, next(values[name].device for name in shapes)):
         return None
-
-    def grown(shape: Shape) -> Shape:
-        return (size * shape[0], *shape[1:]) if folds else (size, *shape)
-
-    whole = dict(values)
-    for name, operand in operator.function.inputs.items():
-        value = values[name]
-        if value is None:
-            continue
-        shape = tuple(value.shape[1:] if name in batched else value.shape)
-        if _grows(operand, shape, one, many, grown):
-            value = value if name in batched else value.expand(size, *shape)
-            whole[name] = value.flatten(0, 1) if folds else value
-        elif name in batched:
+    whole = {name: _behind_another(value) if name in AXES else value for name, value in values.items()}
+    for name, shape in shapes.items():
+        whole[name] = _enlarged(function.inputs[name], values[name], shape, name in batched, one, many, size)
+        if whole[name] is None:
             return None
-    there = [operator.schema.is_there(name, values) for name in operator.schema.outputs]
-    shapes = [operand.shapes(one)[0] for operand in operator.function.outputs.values()]
-    for operand, is_there, shape in zip(operator.function.outputs.values(), there, shapes, strict=True):
-        if is_there and not _grows(operand, shape, one, many, grown):
-            return None
+    there = [schema.is_there(name, values) for name in schema.outputs]
+    forms = [(operand.shapes(one)[0], operand.shapes(many)[0]) for operand in function.outputs.values()]
+    follow = all(_is_repeated(*form, size) for form, is_there in zip(forms, there, strict=True) if is_there)
+    if not follow or operator.describe(whole) != many:
+        return None
     return tuple(
         result.reshape(size, *shape) if is_there else result.new_empty(size, 0)
-        for result, is_there, shape in zip(_run(operator, whole), there, shapes, strict=True)
+        for result, (shape, _), is_there in zip(_run(operator, whole), forms, there, strict=True)
     )
 
 
-def _broadcast(operator: Operator, size: int, values: dict[str, Any], batched: set[str], rank: int) -> tuple[Any, ...] | None:
-    """Operands that are broadcast anyway have the batch as one more axis in front, those that are not batched without it."""
-    if rank == MOST_AXES:
-        return None
-    fronted = {
-        name: value.reshape(size, *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
-        for name, value in values.items()
-        if name in batched
-    }
-    there = [operator.schema.is_there(name, values) for name in operator.schema.outputs]
-    results = _run(operator, values | fronted)
-    return tuple(result if is_there else result.new_empty(size, 0) for result, is_there in zip(results, there, strict=True))
+def _is_served(operator: Operator, problem: Descriptor, device: torch.device) -> bool:
+    kernels = [kernel for kernel in operator.function.plan.kernels if kernel.device.value == device.type]
+    return any(not any(kernel.reasons_against_problem(problem)) for kernel in kernels)
 
 
-def _grows(operand: Any, shape: Shape, one: Descriptor, many: Descriptor, grown: Callable[[Shape], Shape]) -> bool:
-    """Whether an operand of that shape has the larger problem's batch axis."""
-    pairs = zip(operand.shapes(one), operand.shapes(many), strict=True)
-    return any(small == shape and small != large == grown(small) for small, large in pairs)
+def _enlarged(
+    operand: Operand, value: torch.Tensor, shape: Shape, is_batched: bool, one: Descriptor, many: Descriptor, size: int
+) -> torch.Tensor | None:
+    """The larger problem's operand, of one that each problem has in that shape, or that is the same for all."""
+    for small, large in zip(operand.shapes(one), operand.shapes(many), strict=True):
+        if operand.broadcasts and broadcasts_to(shape, small) and large == (size, *small):
+            return value.reshape(size, *(1,) * (len(small) - len(shape)), *shape) if is_batched else value
+        if shape == small == large and not is_batched:
+            return value
+        if shape == small and _is_repeated(small, large, size):
+            return (value if is_batched else value.expand(size, *shape)).reshape(large)
+    return None
 
 
-def _from_the_end(name: str, value: Any, rank: int) -> Any:
-    """Axes that still name the same ones when there is another in front."""
-    if name == "axis":
-        return value - rank if value >= 0 else value
-    if name == "axes":
-        return tuple(axis - rank if axis >= 0 else axis for axis in value)
-    return value
+def _is_repeated(small: Shape, large: Shape, size: int) -> bool:
+    """Whether shapes follow each other along a first axis, a new one or one that is so many times as long."""
+    return large == (size, *small) or (len(small) > 0 and large == (size * small[0], *small[1:]))
 
 
-def _in_front(operator: Operator, name: str, value: Any, size: int, is_batched: bool) -> Any:
-    """A tensor of the op's own shape with the batch in front of it; all else as it is."""
-    operand = operator.function.inputs.get(name)
-    if value is None or operand is None or is_batched or operand.shape_rule != "input_shape":
-        return value
-    return value.expand(size, *value.shape)
+def _behind_another(axes: Any) -> Any:
+    """Axes that still are the same ones when there is another in front; from the last they are counted as before."""
+    if isinstance(axes, tuple | list):
+        return tuple(map(_behind_another, axes))
+    return axes + 1 if axes >= 0 else axes
 
 
 def _run(operator: Operator, values: dict[str, Any]) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, Unsupported, rejection
 from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.view import View
@@ -130,13 +131,14 @@ class Operator:
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             if isinstance(value, torch.Tensor):
-                value = SimpleNamespace(shape=tuple(value.shape), element=self._element(name, value))
+                value = self.form(name, value, tuple(value.shape))
             given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
         return self.function.describe(**given)
 
-    def _element(self, name: str, tensor: torch.Tensor) -> ElementKind:
+    def form(self, name: str, tensor: torch.Tensor, shape: Shape) -> SimpleNamespace:
+        """What `describe` looks at, of a tensor of that shape with such elements."""
         try:
-            return ElementKind.of(tensor.dtype)
+            return SimpleNamespace(shape=shape, element=ElementKind.of(tensor.dtype))
         except ValueError as unknown:
             raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.formula.expression import Program, input_of
@@ -25,7 +25,7 @@ class CastKind(Enum):
 
 
 @dataclass(frozen=True)
-class CastDescriptor(Descriptor):
+class CastDescriptor(OnElements):
     """A tensor of one element as a tensor of another."""
 
     shape: Shape

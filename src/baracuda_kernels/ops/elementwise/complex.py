@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
-from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
@@ -44,7 +44,7 @@ class ComplexKind(Enum):
 
 
 @dataclass(frozen=True)
-class ComplexDescriptor(Descriptor):
+class ComplexDescriptor(OnElements):
     """Complex numbers of two real operands, all of one shape; a broadcast one has strides of 0."""
 
     IS_BACKWARD: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
-from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.formula.expression import Program
@@ -54,7 +54,7 @@ def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: 
 
 
 @dataclass(frozen=True)
-class ElementwiseDescriptor(Descriptor):
+class ElementwiseDescriptor(OnElements):
     """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own."""
 
     TABLE: ClassVar[Mapping[str, Row]]

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
-from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
@@ -37,7 +37,7 @@ class WhereKind(Enum):
 
 
 @dataclass(frozen=True)
-class WhereDescriptor(TensorsOrNumbers, Descriptor):
+class WhereDescriptor(TensorsOrNumbers, OnElements):
     """A condition and what is chosen between, all of one shape; a broadcast one has strides of 0."""
 
     IS_BACKWARD: ClassVar[bool] = False

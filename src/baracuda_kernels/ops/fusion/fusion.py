@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
-from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
@@ -43,7 +43,7 @@ class FusionKind(Enum):
 
 
 @dataclass(frozen=True)
-class FusedDescriptor(Descriptor):
+class FusedDescriptor(OnElements):
     """`formula` is a program as `Program.text` writes it: `fuse` makes them. All operands have `shape`; a broadcast one has strides of 0."""
 
     HAS_UPSTREAM: ClassVar[bool] = False

@@ -9,6 +9,7 @@ from enum import Enum
 
 from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.layout import broadcasts_to
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.ops.reduction.joint_rows import JOINT
 from baracuda_kernels.ops.reduction.pair_rows import PAIRS
@@ -205,9 +206,7 @@ class ReduceToDescriptor(Descriptor):
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape, target_shape=self.target_shape)
-        missing = len(self.shape) - len(self.target_shape)
-        pairs = zip(self.shape[max(missing, 0) :], self.target_shape, strict=False)
-        if missing < 0 or any(target not in (1, extent) for extent, target in pairs):
+        if not broadcasts_to(self.target_shape, self.shape):
             yield Reason(ReasonCode.INCONSISTENT, "target_shape", self.target_shape, f"a shape that broadcasts to {self.shape}")
 
     @property

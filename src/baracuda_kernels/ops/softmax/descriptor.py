@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Self
 
 from baracuda_kernels.core.descriptor import Descriptor, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
@@ -32,6 +33,9 @@ class SoftmaxDescriptor(Descriptor):
         yield from rank_at_least("input_shape", self.input_shape, 1)
         yield from extents_not_negative(input_shape=self.input_shape)
         yield from axis_in_range("softmax_axis", self.softmax_axis, self.input_shape)
+
+    def repeated(self, count: int) -> Self:
+        return replace(self, input_shape=(count, *self.input_shape), softmax_axis=self.softmax_axis + 1)
 
     @property
     def inner(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative, finite
+from baracuda_kernels.core.descriptor import InBatches, Shape, extents_not_negative, finite
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
@@ -21,7 +21,7 @@ class RopeStyle(Enum):
 
 
 @dataclass(frozen=True)
-class RopeDescriptor(Descriptor):
+class RopeDescriptor(InBatches):
     """Rotary embedding of a [batch_size, num_heads, seq_len, head_dim] tensor; `rotary_dim` is all of head_dim by default."""
 
     batch_size: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative, finite
+from baracuda_kernels.core.descriptor import InBatches, Shape, extents_not_negative, finite
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -64,7 +64,7 @@ def _divides(part: int, whole: int) -> bool:
 
 
 @dataclass(frozen=True)
-class SdpaDescriptor(AttentionShapes, Descriptor):
+class SdpaDescriptor(AttentionShapes, InBatches):
     """Attention of `query_len` queries to `key_len` keys in each of `num_heads` heads."""
 
     batch_size: int
@@ -81,7 +81,7 @@ class SdpaDescriptor(AttentionShapes, Descriptor):
 
 
 @dataclass(frozen=True)
-class SdpaBackwardDescriptor(AttentionShapes, Descriptor):
+class SdpaBackwardDescriptor(AttentionShapes, InBatches):
     """The gradients of attention, from its saved weights: hidden keys show there as zeros."""
 
     batch_size: int

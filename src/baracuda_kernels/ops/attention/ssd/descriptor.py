@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import InBatches, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
@@ -13,7 +13,7 @@ _HALVES = (ElementKind.F16, ElementKind.BF16)
 
 
 @dataclass(frozen=True)
-class SsdChunkScanDescriptor(Descriptor):
+class SsdChunkScanDescriptor(InBatches):
     """h[t] = exp(dt[t] A) h[t-1] + dt[t] x[t] ⊗ B[t], y[t] = h[t] C[t], in chunks of about `chunk_size` steps."""
 
     batch_size: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative, finite, rank_at_least
 from baracuda_kernels.core.element import ElementKind
@@ -23,6 +24,9 @@ class _Normalized:
     has_gamma: bool  # whether there is a scale
     element: ElementKind
     rms_element: ElementKind | None  # of rms; by default `element`, else f32 beside f16 or bf16
+
+    def repeated(self: Any, count: int) -> Any:
+        return replace(self, input_shape=(count, *self.input_shape), norm_axes_mask=self.norm_axes_mask << 1)
 
     @property
     def norm_rank(self) -> int:
