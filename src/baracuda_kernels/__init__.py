@@ -8,8 +8,6 @@ import ast
 import re
 from pathlib import Path
 
-from baracuda_kernels.core.turns import imported
-
 
 def _declared() -> dict[str, str]:
     """Name to module, from the stub beside this file; a star stands for all functions in that module's stub."""
@@ -49,6 +47,8 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from baracuda_kernels.core.turns import imported
+
     value = globals()[name] = getattr(imported(_MODULES[name]), name)
     return value
 
