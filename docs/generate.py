@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import accuracy, elementwise, functions, performance, picture, stub
+from generator import accuracy, autocast, elementwise, functions, performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -28,6 +28,7 @@ def pages() -> dict[Path, str]:
     parts = {
         ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
         DOCS / "functional.md": {"functions": functions.text()},
+        DOCS / "pytorch.md": {"autocast": autocast.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},
         DOCS / "accuracy.md": {"accuracy": accuracy.text(DOCS / "accuracy")},
     }

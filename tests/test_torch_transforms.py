@@ -1,4 +1,4 @@
-"""The PyTorch operators compiled, exported, under autocast, vmap and functorch."""
+"""The PyTorch operators compiled, exported, under vmap and functorch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
 from baracuda_kernels.core import registry
 
-from conftest import DEVICE, TELLING
+from conftest import TELLING
 from torch_calls import (
     ALL_CALLS,
     FORWARD,
@@ -81,47 +80,6 @@ def test_exported_with_a_dynamic_batch() -> None:
     assert {families[name] for name in called} == set(families.values())
     x = tensor(7, 2, 5, 4)
     assert torch.equal(program.module()(x), Block()(x))
-
-
-@pytest.mark.parametrize("name", FORWARD)
-def test_autocast_takes_mixed_elements(name: str) -> None:
-    values = with_gradients(name, call_of(name, 0, torch.float32))
-    first, *others = differentiable(name, values)
-    values[first] = values[first].detach().bfloat16().requires_grad_()
-    with torch.autocast(DEVICE.kind.value, dtype=torch.bfloat16):
-        results = getattr(bt, name)(**values)
-    wide = DEVICE.kind is bk.DeviceKind.CUDA and name in ("softmax", "log_softmax", "rms_norm")  # as PyTorch's own are
-    assert flat(results)[0].dtype is (torch.float32 if wide else torch.bfloat16)
-    total, inputs = objective(results), [values[each] for each in (first, *others)]
-    outside = torch.autograd.grad(total, inputs, retain_graph=True)
-    with torch.autocast(DEVICE.kind.value, dtype=torch.float16):
-        within = torch.autograd.grad(total, inputs)
-    assert [each.dtype for each in outside] == [each.dtype for each in inputs]
-    assert all(torch.equal(one, other) for one, other in zip(outside, within, strict=True))
-
-
-def test_autocast_leaves_f64_alone() -> None:
-    x = tensor(1, 2, 3, 4)
-    with torch.autocast(DEVICE.kind.value, dtype=torch.bfloat16):
-        assert bt.sdpa(x, x, x).dtype is torch.float64
-        assert bt.sdpa(x.float(), x.float(), x.float()).dtype is torch.bfloat16
-        assert bt.softmax(x.float()).dtype is torch.float32
-
-
-def test_autocast_on_cuda() -> None:
-    with torch._subclasses.FakeTensorMode():
-        x = torch.empty(1, 2, 3, 4, dtype=torch.bfloat16, device="cuda")
-    found = {}
-    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
-    torch.set_autocast_dtype("cuda", torch.float16)
-    torch.set_autocast_enabled("cuda", True)  # as torch.autocast does where there is CUDA
-    try:
-        found = {"softmax": bt.softmax(x), "rms_norm": bt.rms_norm(x), "rope": bt.rope(x), "sdpa": bt.sdpa(x, x.float(), x)}
-    finally:
-        torch.set_autocast_enabled("cuda", enabled)
-        torch.set_autocast_dtype("cuda", dtype)
-    wide, own, lower = torch.float32, torch.bfloat16, torch.float16
-    assert {name: y.dtype for name, y in found.items()} == {"softmax": wide, "rms_norm": wide, "rope": own, "sdpa": lower}
 
 
 @pytest.mark.parametrize(("name", "place"), ALL_CALLS)

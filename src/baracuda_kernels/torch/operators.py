@@ -29,7 +29,7 @@ from baracuda_kernels.core.view import View
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.interop.torch_arrays import in_forward_mode
 from baracuda_kernels.interop.torch_views import DTYPES
-from baracuda_kernels.torch import autocast, batching, gradients
+from baracuda_kernels.torch import autocast, gradients
 from baracuda_kernels.torch.schema import Schema
 
 __all__ = ["DETERMINISTIC", "Operator", "entry", "is_plain", "operator", "watched"]
@@ -56,11 +56,10 @@ class Operator:
         self.recorder = gradients.recorder(self)
         for device in DEVICES:
             _library.impl(self.name, self.kernel, device)
-            if function.gradient is not None:  # a backward computes in the elements that the forward did
-                _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
+            _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
         _library.impl(self.name, functools.partial(gradients.kernel, self), "Autograd", with_keyset=True)
         torch.library.register_fake(f"{NAMESPACE}::{self.name}", self.fake, lib=_library)
-        torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(batching.rule, self), lib=_library)
+        torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(autocast.mapped, self), lib=_library)
 
     def kernel(self, *arguments: Any) -> Any:
         """What the operator does on a device, with arguments as the dispatcher hands them on."""

@@ -137,7 +137,7 @@ def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
         if not is_plain(tensor):
             got = f"a {type(tensor).__name__}" if isinstance(tensor, torch.Tensor) else repr(tensor)
             raise rejection(of.name, [Reason(ReasonCode.WRONG_TYPE, name, got, "a tensor with memory of its own")])
-    dtypes = autocast.dtypes(of.function, given)
+    dtypes = autocast.dtypes(of.function, values)
     deterministic = torch.are_deterministic_algorithms_enabled()
     options = {name: value for name, value in values.items() if name not in of.schema.inputs}
     forms = [(name, tensor.shape, dtypes[name], tensor.device) for name, tensor in given.items()]

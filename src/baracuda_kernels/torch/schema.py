@@ -132,7 +132,7 @@ def _option_type(option: Option) -> str:
 
 def _kinds(option: Option) -> tuple[Any, ...]:
     """The types that an option may be of."""
-    return typing.get_args(option.type) if isinstance(option.type, types.UnionType) else (option.type,)
+    return typing.get_args(option.type) if typing.get_origin(option.type) in (types.UnionType, typing.Union) else (option.type,)
 
 
 def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:

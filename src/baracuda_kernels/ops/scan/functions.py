@@ -46,14 +46,13 @@ class _Converting(_OfKind):
     def spread(
         self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call with elements of that `dtype`."""
-        rest = {name: value for name, value in named.items() if name != "dtype"}
+        """The call with elements of that `dtype`, which it still names: autocast leaves them as they were asked for."""
         if named.get("dtype") is None:
-            return given, rest
+            return given, dict(named)
         element = _element(self.name, named["dtype"])
         if given:
-            return (cast(given[0], element), *given[1:]), rest
-        return given, rest | ({"input": cast(rest["input"], element)} if "input" in rest else {})
+            return (cast(given[0], element), *given[1:]), dict(named)
+        return given, {**named, **({"input": cast(named["input"], element)} if "input" in named else {})}
 
 
 def _element(function: str, dtype: object) -> ElementKind:
