@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
 from baracuda_kernels.core import registry
 
