@@ -260,7 +260,7 @@ def test_machine_code_for_a_gpu_is_one_for_all_numbers(dtype: torch.dtype, monke
 
 
 def test_a_number_is_what_it_was_when_the_formula_was_fused() -> None:
-    x = torch.ones(3, requires_grad=True)
+    x = torch.ones(3, device=WHERE, requires_grad=True)
     fused = [bt.fuse(lambda x: x * number) for number in (2.0, 3.0)]  # noqa: B023 - which is what happens to callers
     for each, wanted in zip(fused, (2.0, 3.0), strict=True):
         result = each(x)
