@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
@@ -10,7 +10,7 @@ from baracuda_kernels.formula.expression import Expr, constant, in_order, make
 from baracuda_kernels.formula.functions import FUNCTIONS, ROUGH
 from baracuda_kernels.formula.operations import convert, div_roughly, sqrt_roughly, where
 
-__all__ = ["expanded", "expanded_gradients", "gradients"]
+__all__ = ["expanded", "expanded_gradients", "gradients", "has_reciprocal"]
 
 
 def _zero(like: Expr) -> Expr:
@@ -65,16 +65,19 @@ def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
     return tuple(done[result] for result in results)
 
 
-def expanded_gradients(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
-    """The same of gradients, which need not be those of a quotient that is rounded correctly: where that is `rough`, divisions and roots are."""
+def expanded_gradients(
+    results: Sequence[Expr], rough: bool = False, reciprocals: Mapping[Expr, Expr] | None = None
+) -> tuple[Expr, ...]:
+    """The same of gradients, which need not be those of a quotient that is rounded correctly: where that is `rough`, divisions and roots are,
+    and products by `reciprocals` take the place of divisions by what these are of."""
     found = expanded(results, rough)
-    return _roughened(found) if rough else found
+    return _roughened(found, reciprocals or {}) if rough else found
 
 
 _EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as truths and integers may
 
 
-def _roughened(results: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _roughened(results: tuple[Expr, ...], reciprocals: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
     """With rough divisions and roots of f32, except where something that may jump depends on them."""
     order = in_order(results)
     exact: set[Expr] = set()
@@ -87,10 +90,16 @@ def _roughened(results: tuple[Expr, ...]) -> tuple[Expr, ...]:
         if here.element is not ElementKind.F32 or here in exact or here.operation not in ("div", "sqrt"):
             done[here] = here if args == here.args else make(here.operation, here.element, args)
         else:
-            done[here] = _quotient_roughly(*args) if here.operation == "div" else sqrt_roughly(*args)
+            done[here] = _quotient_roughly(reciprocals, *args) if here.operation == "div" else sqrt_roughly(*args)
     return tuple(done[result] for result in results)
 
 
-def _quotient_roughly(a: Expr, b: Expr) -> Expr:
-    is_known = b.operation == "constant" and b.value is not None and 2.0**-100 < abs(b.value) < 2.0**100
-    return a * (1 / float(b.value or 1)) if is_known else div_roughly(a, b)
+def has_reciprocal(number: float) -> bool:
+    """Whether a product by its reciprocal is as good as a rough division by it."""
+    return 2.0**-100 < abs(number) < 2.0**100
+
+
+def _quotient_roughly(reciprocals: Mapping[Expr, Expr], a: Expr, b: Expr) -> Expr:
+    if b.operation == "constant" and b.value is not None and has_reciprocal(b.value):
+        return a * (1 / float(b.value))
+    return a * reciprocals[b] if b in reciprocals else div_roughly(a, b)

@@ -7,16 +7,20 @@ computed in an element of its own, never in a half: halves are widened to f32 wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["HALVES", "Expr", "Program", "constant", "in_order", "input_of", "make", "parameter_of", "register"]
+__all__ = [
+    "HALVES", "MOST_NUMBERS", "Expr", "Program", "Traced", "constant", "in_order", "input_of", "make", "number_beside", "parameter_of",
+    "rebuilt", "register", "traced_like", "untraced",
+]  # fmt: skip
 
 Number = float | int | bool
 HALVES = (ElementKind.F16, ElementKind.BF16)
+MOST_NUMBERS = 64  # that a formula of the caller's is given with a launch
 
 _made: dict[tuple[Any, ...], Expr] = {}
 
@@ -100,6 +104,40 @@ class Expr:
         return _applied("shr", self, other)
 
 
+class Traced(Expr):
+    """An expression within a function of the caller's. Numbers beside it are put down in `numbers`, and are parameters: so what is compiled
+    does not depend on them."""
+
+    __slots__ = ("numbers", "whole")
+
+    def __init__(self, whole: Expr, numbers: list[float]) -> None:
+        super().__init__(whole.operation, whole.element, whole.args, whole.value)
+        self.whole, self.numbers = whole, numbers
+
+    def number(self, value: Number) -> Expr:
+        """A float as the next parameter. An integer or a truth is a constant, as are floats of which there are too many."""
+        if not self.element.is_float or len(self.numbers) == MOST_NUMBERS:
+            return constant(value, self.element)
+        self.numbers.append(float(value))
+        given = parameter_of(len(self.numbers) - 1)
+        return given if self.element is given.element else make("convert", self.element, (given,))
+
+
+def untraced(value: Expr) -> Expr:
+    """The expression itself, by whomever it is used."""
+    return value.whole if isinstance(value, Traced) else value
+
+
+def traced_like(value: Expr, like: Expr) -> Expr:
+    """The same within the function of the caller's that `like` is in, if it is in one."""
+    return Traced(value, like.numbers) if isinstance(like, Traced) else value
+
+
+def number_beside(value: Number, like: Expr) -> Expr:
+    """A number that stands beside an expression, in its element."""
+    return like.number(value) if isinstance(like, Traced) else constant(value, like.element)
+
+
 def _applied(operation: str, *args: Expr | Number) -> Expr:
     from baracuda_kernels.formula.operations import applied  # which is about expressions
 
@@ -107,7 +145,10 @@ def _applied(operation: str, *args: Expr | Number) -> Expr:
 
 
 def make(operation: str, element: ElementKind, args: tuple[Expr, ...] = (), value: Number | None = None) -> Expr:
-    """The expression of these parts, which there is only one of."""
+    """The expression of these parts, which there is only one of. What is made of traced ones is traced."""
+    traced = next((arg for arg in args if isinstance(arg, Traced)), None)
+    if traced is not None:
+        return Traced(make(operation, element, tuple(map(untraced, args)), value), traced.numbers)
     key = (operation, element, args, type(value), repr(value))  # repr tells -0.0 from 0.0
     found = _made.get(key)
     if found is None:
@@ -152,6 +193,14 @@ def in_order(results: tuple[Expr, ...]) -> list[Expr]:
     return list(order)
 
 
+def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
+    """The same of other leaves."""
+    done = dict(leaves)
+    for each in in_order((value,)):
+        done.setdefault(each, make(each.operation, each.element, tuple(done[arg] for arg in each.args), each.value))
+    return done[value]
+
+
 @dataclass(frozen=True)
 class Program:
     """What a kernel computes of every element: the operands it reads, those it writes, and what it writes into each."""
@@ -161,20 +210,24 @@ class Program:
     results: tuple[Expr, ...]
     parameters: int = 0
 
+    @functools.cached_property
+    def order(self) -> list[Expr]:
+        """Everything that it computes, as `in_order` has it."""
+        return in_order(self.results)
+
     def text(self) -> str:
         """The same, written down: one line for the elements, one for every number, one for the results."""
-        order = in_order(self.results)
-        number = {each: str(place) for place, each in enumerate(order)}
+        number = {each: str(place) for place, each in enumerate(self.order)}
         names = (" ".join(element.value for element in elements) for elements in (self.inputs, self.outputs))
         lines = [f"{' -> '.join(names)} with {self.parameters}"]
-        for each in order:
+        for each in self.order:
             rest = [_written(each.value)] if each.value is not None else [number[arg] for arg in each.args]
             lines.append(" ".join([each.operation, each.element.value, *rest]))
         return "\n".join([*lines, " ".join(number[result] for result in self.results)])
 
     def read_inputs(self) -> list[int]:
         """The places of those that results depend on."""
-        return sorted(int(each.value or 0) for each in in_order(self.results) if each.operation == "input")
+        return sorted(int(each.value or 0) for each in self.order if each.operation == "input")
 
     @classmethod
     def read(cls, text: str) -> Program:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from baracuda_kernels.formula.expression import Expr, Number, constant, make
+from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
 __all__ = ["FUNCTIONS", "ROUGH", "Function", "function", "once_derived"]
 
@@ -26,7 +26,7 @@ class Function:
 
     def __call__(self, *args: Expr | Number) -> Expr:
         like = next(arg for arg in args if isinstance(arg, Expr))
-        operands = tuple(arg if isinstance(arg, Expr) else constant(arg, like.element) for arg in args)
+        operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
         if len(args) != self.arity or not like.element.is_float or any(each.element is not like.element for each in operands):
             raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one element")
         return make(self.name, like.element, operands)

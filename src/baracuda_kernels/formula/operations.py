@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.expression import Expr, Number, constant, make
+from baracuda_kernels.formula.expression import Expr, Number, constant, make, number_beside
 
 __all__ = [
     "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
@@ -52,7 +52,7 @@ def applied(operation: str, *args: Expr | Number) -> Expr:
     like = next((arg for arg in args if isinstance(arg, Expr)), None)
     if like is None or len(args) != count:
         raise TypeError(f"{operation}: got {args}, wanted {count} operands, at least one of them an expression")
-    operands = tuple(arg if isinstance(arg, Expr) else constant(arg, like.element) for arg in args)
+    operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
     if any(operand.element is not like.element for operand in operands):
         raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one element")
     allowed = _allowed(operation, like.element)
@@ -83,7 +83,7 @@ def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number)
     like = a if isinstance(a, Expr) else b
     if not isinstance(like, Expr) or condition.element is not ElementKind.BOOL:
         raise TypeError(f"{operation}: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
-    first, second = (each if isinstance(each, Expr) else constant(each, like.element) for each in (a, b))
+    first, second = (each if isinstance(each, Expr) else number_beside(each, like) for each in (a, b))
     if first.element is not second.element:
         raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one element")
     return first if first is second else make(operation, first.element, (condition, first, second))
@@ -94,7 +94,7 @@ def convert(value: Expr, element: ElementKind) -> Expr:
     if value.element is element:
         return value
     if element is ElementKind.BOOL:
-        return ne(value, 0)
+        return ne(value, constant(0, value.element))
     return make("convert", element, (value,))
 
 

@@ -13,7 +13,7 @@ from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Lent
-from baracuda_kernels.gpu.compile import compiled
+from baracuda_kernels.gpu.compile import Binary, compiled
 from baracuda_kernels.gpu.driver import Function, driver
 
 __all__ = ["launcher"]
@@ -113,7 +113,7 @@ class _Form:
     def load(self) -> Function:
         if self.function is None:
             binary = compiled(self.call, self.device.profile().capability, self.has_vectors)
-            self.function = driver().load(self.device.index, binary.image, binary.name, binary.threads, binary.shared)
+            self.function = _loaded(self.device.index, binary)
         return self.function
 
     def load_unless_capturing(self, stream: int) -> None:
@@ -136,6 +136,12 @@ class _Form:
         assert self.function is not None
         driver().launch(self.function, self.call.blocks, _handle(stream), parameters)
         self.buffers.append(buffer)
+
+
+@functools.cache
+def _loaded(device: int, binary: Binary) -> Function:
+    """Once for all calls that differ in numbers only: what a device has loaded stays there."""
+    return driver().load(device, binary.image, binary.name, binary.threads, binary.shared)
 
 
 def _buffer(words: list[int]) -> tuple[Any, int]:

@@ -25,6 +25,11 @@ class Parameter:
     default: float
     doc: str = ""
 
+    @property
+    def is_integer(self) -> bool:
+        """Whether it decides what is computed, rather than with which numbers."""
+        return isinstance(self.default, int)
+
 
 @dataclass(frozen=True)
 class Choice:

@@ -12,7 +12,7 @@ from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View, beside, broadcast_shape
-from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.expression import Expr, constant, number_beside, traced_like, untraced
 from baracuda_kernels.ops.elementwise.rows import Choice, Parameter, Row
 
 __all__ = ["Elementwise", "backward", "forward"]
@@ -38,18 +38,26 @@ class Elementwise(Function):
         if like is None:
             return super()._first(seers, given, named, out, preference, stream)
         bound = self.bind(given, named)
+        integers = [parameter.name for parameter in self.row.parameters if parameter.is_integer]
+        written = [name for name in bound.arguments if name not in integers]
         bound.apply_defaults()
-        names = (*self.inputs, *(parameter.name for parameter in self.row.parameters))
-        # What is not given is NaN in rows, unless they say what it is.
-        left_out = self.row.left_out
-        numbers = (left_out.get(name, math.nan) if (value := bound.arguments[name]) is None else value for name in names)
-        operands = [value if isinstance(value, Expr) else constant(value, like.element) for value in numbers]
+
+        def operand(name: str) -> Expr:
+            value = bound.arguments[name]
+            if isinstance(value, Expr):
+                return untraced(value)
+            if value is None:  # what is not given is NaN in rows, unless they say what it is
+                return constant(self.row.left_out.get(name, math.nan), like.element)
+            return number_beside(value, like) if name in written else constant(value, like.element)
+
         row = self.row
+        operands = [operand(name) for name in (*self.inputs, *(parameter.name for parameter in row.parameters))]
         if row.choice is not None:
             descriptor: Any = self.plan.descriptor_type
             name, more = _chosen(row.choice, self.name, bound.arguments)
             row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
-        return row.formula_for(like.element)(*operands)
+        found = row.formula_for(like.element)(*operands)
+        return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:

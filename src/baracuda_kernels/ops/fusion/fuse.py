@@ -3,38 +3,61 @@
     scaled = bk.fuse(lambda x, y: bk.gelu(x) * y + 1)
     z = scaled(x, y)
 
-It is traced once for each element. Python's operators and the functions of the tables work on what it is given.
+It is traced once for each element. Python's operators and the functions of the tables work on what it is given. Formulas that differ in
+their numbers alone share a function that takes these as an option, and so all that is compiled.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View, broadcast_shape
-from baracuda_kernels.ops.fusion.fusion import (
-    MOST_OPERANDS,
-    NAMES,
-    FusedBackwardPlan,
-    FusedPlan,
-    backward_program_for,
-    program_for,
-)
+from baracuda_kernels.ops.fusion.fusion import MOST_OPERANDS, NAMES, FusedBackwardPlan, FusedPlan
+from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
 __all__ = ["Fused", "fuse"]
 
+Traces = Mapping[ElementKind, Trace]
+NUMBERS = "numbers"  # the option that they are
 
-class Fused(Function):
-    """A function that `fuse` has made."""
+
+class Fused:
+    """A function that `fuse` has made: a formula, and the numbers in it."""
+
+    def __init__(self, function: Function, numbers: str, formula: Callable[..., Any]) -> None:
+        self.function, self.numbers = function, numbers
+        self.name = self.__name__ = self.__qualname__ = function.name
+        self.__doc__, self.__module__ = inspect.getdoc(formula) or "A fused function.", formula.__module__
+        public = function.__signature__
+        self.__signature__ = public.replace(parameters=[each for each in public.parameters.values() if each.name != NUMBERS])
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self.function(self.numbers, *given, **named)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}{self.__signature__}>"
+
+    def select(self, *given: Any, **named: Any) -> Plan[Any, Any]:
+        """The plan that such a call runs."""
+        return self.function.select(self.numbers, *given, **named)
+
+
+class Formula(Function):
+    """What fused functions share that differ in their numbers alone."""
 
     in_torch = "baracuda_kernels.torch.fuse of it"
+
+
+_formulas: dict[str, Formula] = {}
 
 
 def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
@@ -49,34 +72,51 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
     if not 1 <= count <= MOST_OPERANDS:
         got, wanted = f"a function of {count} operands", f"one of 1 to {MOST_OPERANDS}"
         raise InvalidProblem("fuse", [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", got, wanted)])
-    identity = "".join(program_for(formula, count, element, wide).text() for element in FLOATS)
+    found = {element: Trace.of(formula, count, element, wide) for element in FLOATS}
+    traces = {element: trace for element, (trace, _) in found.items()}
+    identity = "".join(trace.text() for trace in traces.values())
     name = f"fused_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    backward = _function(f"{name}_backward", ("d_result",), count, FusedBackwardPlan, None, formula, wide)
-    return _function(name, (), count, FusedPlan, backward.name, formula, wide)
+    if name not in _formulas:
+        backward = _function(f"{name}_backward", ("d_result",), count, FusedBackwardPlan, None, traces)
+        _formulas[name] = _function(name, (), count, FusedPlan, backward.name, traces)
+    return Fused(_formulas[name], _written([numbers for _, numbers in found.values()]), formula)
 
 
-def _function(
-    name: str, leading: tuple[str, ...], count: int, plan: Any, gradient: str | None, formula: Callable[..., Any], wide: bool
-) -> Fused:
+def _function(name: str, leading: tuple[str, ...], count: int, plan: Any, gradient: str | None, traces: Traces) -> Formula:
     names = (*leading, *NAMES[:count])
-    make = backward_program_for if leading else program_for
-
-    @functools.cache
-    def text(element: ElementKind) -> str:
-        return make(formula, count, element, wide).text()
+    problem = backward_problem if leading else forward_problem
 
     def describe(**given: Any) -> Any:
         operands = {each: given[each] for each in names}
         element = operands[names[0]].element
         if element not in FLOATS:
             raise InvalidProblem(name, [Reason(ReasonCode.ELEMENT, names[0], element, " or ".join(map(str, FLOATS)))])
-        return plan.descriptor_type(text(element), broadcast_shape(name, operands), element)
+        text, numbers = problem(traces[element], _read(name, given[NUMBERS], traces)[element])
+        return plan.descriptor_type(text, broadcast_shape(name, operands), element, numbers)
 
     kinds = inspect.Parameter
     parameters = [kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View) for each in names]
     absent = [kinds(each, kinds.KEYWORD_ONLY, annotation=View, default=None) for each in NAMES[count:]]
-    describe.__signature__ = inspect.Signature([*parameters, *absent])  # type: ignore[attr-defined] # as inspect looks for it
+    numbers = kinds(NUMBERS, kinds.POSITIONAL_OR_KEYWORD, annotation=str)
+    describe.__signature__ = inspect.Signature([numbers, *parameters, *absent])  # type: ignore[attr-defined] # as inspect looks for it
     describe.__name__ = describe.__qualname__ = name
-    describe.__module__ = formula.__module__ or "__main__"  # it is the caller's, and none of the library's functions
-    describe.__doc__ = "The gradients of a fused function." if leading else inspect.getdoc(formula) or "A fused function."
-    return Fused(describe, plan, gradient)
+    describe.__module__ = "__main__"  # it is the caller's, and none of the library's functions
+    describe.__doc__ = "The gradients of a fused function." if leading else "A fused function, whatever its numbers."
+    return Formula(describe, plan, gradient)
+
+
+def _written(numbers: list[Numbers]) -> str:
+    """The numbers that a formula has for each element, as an option that calls are looked up by at no cost."""
+    return ";".join(" ".join(number.hex() for number in each) for each in numbers)
+
+
+def _read(function: str, text: str, traces: Traces) -> dict[ElementKind, Numbers]:
+    try:
+        numbers = [tuple(map(float.fromhex, each.split())) for each in text.split(";")]
+    except ValueError:
+        numbers = []
+    counts = [trace.numbers for trace in traces.values()]
+    if list(map(len, numbers)) != counts:
+        wanted = f"{', '.join(map(str, counts))} numbers for {', '.join(map(str, traces))}, as fuse writes them"
+        raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, NUMBERS, repr(text), wanted)])
+    return dict(zip(traces, numbers, strict=True))

@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
-from baracuda_kernels.core.descriptor import OnElements, Shape, extents_not_negative
+from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
-from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
-from baracuda_kernels.formula.expression import HALVES, Expr, Program, in_order, input_of, register
-from baracuda_kernels.formula.operations import OPERATIONS, convert
+from baracuda_kernels.formula.expression import Expr, Program
+from baracuda_kernels.formula.operations import OPERATIONS
+from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
 __all__ = [
     "MOST_OPERANDS",
@@ -44,13 +44,15 @@ class FusionKind(Enum):
 
 @dataclass(frozen=True)
 class FusedDescriptor(OnElements):
-    """`formula` is a program as `Program.text` writes it: `fuse` makes them. All operands have `shape`; a broadcast one has strides of 0."""
+    """`formula` is a program as `Program.text` writes it: `fuse` makes them. `numbers` are its parameters, which are given with the launch.
+    All operands have `shape`; a broadcast one has strides of 0."""
 
     HAS_UPSTREAM: ClassVar[bool] = False
 
     formula: str
     shape: Shape
     element: ElementKind
+    numbers: Numbers = ()
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -60,11 +62,14 @@ class FusedDescriptor(OnElements):
         except (ValueError, IndexError, KeyError, TypeError):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", self.formula, wanted)
             return
-        unknown = {each.operation for each in in_order(program.results)} - {*OPERATIONS, "input", "constant"}
-        is_whole = bool(program.results) and len(program.results) == len(program.outputs) and not program.parameters
+        unknown = {each.operation for each in program.order} - {*OPERATIONS, "input", "parameter", "constant"}
+        is_whole = bool(program.results) and len(program.results) == len(program.outputs)
         operands = len(program.inputs) - self.HAS_UPSTREAM
         if unknown or not is_whole or not 0 < operands <= MOST_OPERANDS or set(program.inputs) != {self.element}:
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", self.formula, wanted)
+        if len(self.numbers) != program.parameters:
+            wanted = f"{program.parameters}, one for each parameter of the formula"
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "numbers", f"{len(self.numbers)} numbers", wanted)
 
     @property
     def program(self) -> Program:
@@ -124,7 +129,8 @@ FusedBackwardArgs: Any = type(
 
 def as_written(descriptor: FusedDescriptor) -> PrecisionGuarantee:
     """Every result depends on its own operands alone, by the operations of the formula."""
-    widest = max((each.element for each in in_order(descriptor.program.results) if each.element.is_float), key=lambda e: e.size)
+    computed = [each.element for each in descriptor.program.order if each.operation != "parameter"]
+    widest = max((element for element in computed if element.is_float), key=lambda element: element.size)
     return PrecisionGuarantee(MathPrecision(widest.value), widest, True, True, True)
 
 
@@ -144,28 +150,10 @@ def evaluated(descriptor: FusedDescriptor, **operands: Any) -> Any:
 
     program = descriptor.program
     dtype = numpy.float64 if descriptor.element is ElementKind.F64 else numpy.float32
-    results = evaluate(program.results, [values.astype(dtype) for values in operands.values() if values is not None])
+    inputs = [values.astype(dtype) for values in operands.values() if values is not None]
+    results = evaluate(program.results, inputs, descriptor.numbers)
     wide = [result.astype(numpy.int64 if result.dtype.kind == "b" else numpy.float64) for result in results]
     return wide[0] if len(wide) == 1 else tuple(wide)
-
-
-def program_for(formula: Any, operands: int, element: ElementKind, wide: bool = False) -> Program:
-    """What a function of expressions computes of operands of that element; `wide`, f32 is computed in f64."""
-    computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
-    result = formula(*(convert(input_of(place, element), computing) for place in range(operands)))
-    if not isinstance(result, Expr):
-        raise TypeError(f"a fused function must give an expression of its operands, got {result!r}")
-    target = element if result.element.is_float else result.element
-    return Program((element,) * operands, (target,), expanded([convert(result, register(target))], target in HALVES))
-
-
-def backward_program_for(formula: Any, operands: int, element: ElementKind, wide: bool = False) -> Program:
-    """The gradients of all operands, from that of the result."""
-    computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
-    upstream, *inputs = (convert(input_of(place, element), computing) for place in range(operands + 1))
-    found = gradients(formula(*inputs), inputs, upstream)
-    stored = [convert(gradient, register(element)) for gradient in found]
-    return Program((element,) * (operands + 1), (element,) * operands, expanded_gradients(stored, element in HALVES))
 
 
 # --- what it is tried and timed on ------------------------------------------------------------------------------------------------
@@ -187,14 +175,15 @@ CORNERS: tuple[Shape, ...] = ((31, 33), (), (5, 0, 3), (70_001,), (2, 1, 3, 1, 2
 
 
 @functools.cache
-def _example(number: int, element: ElementKind, backward: bool) -> str:
+def _example(number: int, element: ElementKind, backward: bool) -> tuple[str, Numbers]:
     formula, operands = EXAMPLES[number]
-    return (backward_program_for if backward else program_for)(formula, operands, element).text()
+    return (backward_problem if backward else forward_problem)(*Trace.of(formula, operands, element))
 
 
 class FusedCases(Cases[Any]):
     def problem(self, number: int, shape: Shape, element: ElementKind) -> FusedDescriptor:
-        made: FusedDescriptor = self.descriptor(_example(number, element, self.descriptor.HAS_UPSTREAM), shape, element)
+        formula, numbers = _example(number, element, self.descriptor.HAS_UPSTREAM)
+        made: FusedDescriptor = self.descriptor(formula, shape, element, numbers)
         return made
 
     def corners(self, element: ElementKind) -> Iterator[FusedDescriptor]:
@@ -216,7 +205,9 @@ class FusedCases(Cases[Any]):
 
     def from_options(self, options: dict[str, Any]) -> FusedDescriptor:
         element = options.get("element", ElementKind.F32)
-        usual = {"formula": _example(0, element, self.descriptor.HAS_UPSTREAM), "shape": (4096, 4096), "element": element}
+        usual: dict[str, Any] = {"shape": (4096, 4096), "element": element}
+        if "formula" not in options:
+            usual["formula"], usual["numbers"] = _example(0, element, self.descriptor.HAS_UPSTREAM)
         made: FusedDescriptor = self.descriptor(**usual | options)
         return made
 
@@ -230,7 +221,7 @@ class FusedCases(Cases[Any]):
             yield Part(replace(descriptor, shape=descriptor.shape[1:]), partial(take, place=place))
 
     def flops(self, descriptor: FusedDescriptor) -> int:
-        return math.prod(descriptor.shape) * len(in_order(descriptor.program.results))
+        return math.prod(descriptor.shape) * len(descriptor.program.order)
 
     def summed_extent(self, descriptor: FusedDescriptor) -> int:
         return 1

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.formula.expression import Expr, input_of, parameter_of, register
+from baracuda_kernels.formula.expression import Expr, input_of, parameter_of, rebuilt, register
 from baracuda_kernels.formula.operations import convert, eq, where
-from baracuda_kernels.ops.neighbours.runs import Formula, Reader, rebuilt
+from baracuda_kernels.ops.neighbours.runs import Formula, Reader
 from baracuda_kernels.ops.scan.rows import Formulas, running_sum
 
 __all__ = ["Running", "gradient_formulas", "running_formulas"]

@@ -7,16 +7,16 @@ strides, from other addresses on. The long middle is one run; at the edges, wher
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.derive import expanded, gradients
-from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, in_order, input_of, make, parameter_of, register
+from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, in_order, input_of, parameter_of, rebuilt, register
 from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.formula.reduction import ELEMENT, FEW, OTHER, PLACE, Reduction
 
-__all__ = ["Formula", "Read", "Reader", "Room", "Run", "Scan", "adjoint", "rebuilt", "runs", "stored", "summed"]
+__all__ = ["Formula", "Read", "Reader", "Room", "Run", "Scan", "adjoint", "runs", "stored", "summed"]
 
 
 class Room(NamedTuple):
@@ -113,14 +113,6 @@ def _compact(read: Reader, value: Expr, parameters: int) -> tuple[tuple[Read, ..
         read.inputs[each]: input_of(place, element) for place, (each, element) in enumerate(zip(reads, elements, strict=True))
     }
     return reads, Program(elements, (value.element,), (rebuilt(value, leaves),), parameters)
-
-
-def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
-    """The same of other leaves."""
-    done = dict(leaves)
-    for each in in_order((value,)):
-        done.setdefault(each, make(each.operation, each.element, tuple(done[arg] for arg in each.args), each.value))
-    return done[value]
 
 
 def stored(program: Program, element: ElementKind) -> Program:
