@@ -242,6 +242,15 @@ def test_a_link_to_a_folder_of_one_s_own_is_followed(place: Path, tmp_path: Path
     assert [kept(), kept()] == [(CODE, "compiled"), (CODE, "loaded")]
 
 
+def test_a_system_that_knows_neither_owners_nor_folders_by_descriptor(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "geteuid")
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    assert [kept(), kept()] == [(CODE, "compiled"), (CODE, "loaded")]
+    an_old_file(place / f"{NAME}.o", days=2)
+    assert kept()[1] == "loaded" and time.time() - (place / f"{NAME}.o").stat().st_mtime < 60
+    assert [file.name for file in cache.clear()] == [f"{NAME}.o"] and names(place) == []
+
+
 # --- what is in the way ------------------------------------------------------------------------------------------------------------------
 
 
