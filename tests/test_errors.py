@@ -164,6 +164,23 @@ def test_backend_failure_is_chained() -> None:
     assert isinstance(caught.value.__cause__, ImportError)
 
 
+def test_what_goes_wrong_while_a_layout_is_bound_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    descriptor = ToyDescriptor((4, 8), False, bk.ElementKind.F32)
+    plan = ToyPlan.select(bk.Stream.cpu(), descriptor)
+    args = ToyArgs(x=numpy.zeros((4, 8), "f4"), total=numpy.zeros(8, "f4"))
+
+    def refuse(layouts: Any) -> Any:
+        raise RuntimeError("Could not determine home directory.")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(plan, "_bind", refuse)
+        for use in (plan.admit, lambda args: plan.run(bk.Stream.cpu(), bk.Workspace.none(), args)):
+            with pytest.raises(bk.KernelInternal, match=r"ToyPlan: .* could not be bound for .*: Could not determine") as caught:
+                use(args)
+            assert isinstance(caught.value.__cause__, RuntimeError)
+    plan.run(bk.Stream.cpu(), bk.Workspace.none(), args)  # nothing of the failure is remembered
+
+
 def test_errors_survive_pickling() -> None:
     reason = bk.Reason(bk.ReasonCode.SHAPE, "x", (1,), (2,))
     for error in (

@@ -1,12 +1,9 @@
-"""What kernel bodies are written in: vector functions to the ulp, conversions on every value, object code on disk."""
+"""What kernel bodies are written in: vector functions to the ulp, conversions on every value."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +13,7 @@ import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.core.layout import row_major
-from baracuda_kernels.lang import geometry, native
+from baracuda_kernels.lang import geometry
 from baracuda_kernels.lang.placement import Placement
 
 from lanes import mapped, scaled
@@ -155,56 +152,6 @@ def test_collapse_keeps_every_offset(chance: Any) -> None:
 
         merged = [tuple(dim.steps[operand] for dim in dims) for operand in range(len(strides))]
         assert offsets([dim.extent for dim in dims], merged) == offsets(shape, strides)
-
-
-PROGRAM = """
-import sys
-import numpy, baracuda_kernels as bk
-d = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
-plan = bk.SoftmaxPlan.select(bk.Stream.cpu(), d)
-x, y = numpy.ones((4, 8), "f4"), numpy.zeros((4, 8), "f4")
-plan.run(bk.Stream.cpu(), bk.Workspace.none(), bk.SoftmaxArgs(x=x, y=y))
-assert (y == 0.125).all()
-print("compiled" if "numba" in sys.modules else "loaded")
-"""
-
-
-def _run(cache: Path) -> str:
-    environment = os.environ | {"BARACUDA_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def test_compiled_once_then_loaded_and_never_trusted_blindly(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    assert _run(cache) == "compiled"
-    objects = sorted(cache.iterdir())
-    assert objects
-    assert _run(cache) == "loaded"
-    for damage in (b"", b"not an object", objects[0].read_bytes()[:-100], objects[0].read_bytes()[:-1] + b"\0\0"):
-        objects[0].write_bytes(damage)
-        assert _run(cache) == "compiled"
-    assert _run(cache) == "loaded"
-    assert sorted(cache.iterdir()) == objects
-
-
-def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    assert _run(tmp_path / "file" / "cache") == "compiled"
-
-
-def test_the_key_covers_sources_and_parameters(monkeypatch: Any) -> None:
-    from baracuda_kernels.ops.softmax import numba as softmax_bodies
-
-    def key(*static: str) -> str:
-        return native._key(softmax_bodies.columns_body, static)
-
-    first = key("forward", "softmax", "f32")
-    assert first == key("forward", "softmax", "f32")
-    assert first != key("forward", "softmax", "f64")
-    monkeypatch.setattr(native, "_sources", lambda folder: b"another version of the sources")
-    assert first != key("forward", "softmax", "f32")
 
 
 def test_thread_count_is_checked(threads: Any) -> None:

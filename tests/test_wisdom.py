@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import baracuda_kernels as bk
-from baracuda_kernels.core import race, wisdom
+from baracuda_kernels.core import files, race, wisdom
 from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.machine import machine_of
 from baracuda_kernels.core.wisdom import Wisdom
@@ -139,6 +140,76 @@ def test_eight_processes_writing_one_file_lose_nothing(tmp_path: Path) -> None:
     assert [writer.wait() for writer in writers] == [0] * 8
     assert len(Wisdom.read(file)) == 8 * count
     assert {path.name for path in tmp_path.iterdir()} == {"w.json", ".w.json.lock"}
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_a_new_file_has_the_mode_that_open_would_give_it(umask: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        _known(FEW_SECONDS).write(tmp_path / "w.json")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "w.json").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    for mode in (0o600, 0o666):
+        _known(FEW_SECONDS).write(tmp_path / "w.json")
+        (tmp_path / "w.json").chmod(mode)
+        _known({"x": 1e-6}).write(tmp_path / "w.json")
+        assert (tmp_path / "w.json").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_leads_where_it_did(is_there: bool, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "target.json", tmp_path / "w.json"
+    link.symlink_to("there/target.json")
+    if is_there:
+        _known({"x": 1e-6}).write(target)
+    _known(FEW_SECONDS).write(link)
+    assert os.readlink(link) == "there/target.json"
+    assert Wisdom.read(target).text() == _known(FEW_SECONDS | ({"x": 1e-6} if is_there else {})).text()
+    assert sorted(os.listdir(tmp_path / "there")) == [".target.json.lock", "target.json"]
+    assert sorted(os.listdir(tmp_path)) == ["there", "w.json"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop", "folder"])
+def test_what_is_no_file_is_not_written_to(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    {"pipe": os.mkfifo, "folder": os.mkdir, "loop": lambda path: path.symlink_to(path)}[kind](path)
+    before = path.lstat().st_ino
+    with pytest.raises(bk.InvalidWisdom, match="no plain file"):
+        _known(FEW_SECONDS).write(path)
+    assert path.lstat().st_ino == before
+
+
+def test_a_lock_is_no_link_and_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / ".w.json.lock"
+    (tmp_path / "victim").write_text("victim")
+    lock.symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        _known(FEW_SECONDS).write(tmp_path / "w.json")
+    lock.unlink()
+    monkeypatch.setattr(files, "PATIENCE", 0.2)
+    held, why = files.turn("held", files.open_plain(str(lock), os.O_RDWR | os.O_CREAT)), r"held the lock for 0\.2 s.*w\.json\.lock"
+    with held, pytest.raises(TimeoutError, match=why):
+        _known(FEW_SECONDS).write(tmp_path / "w.json")
+    _known(FEW_SECONDS).write(tmp_path / "w.json")
+    assert len(Wisdom.read(tmp_path / "w.json")) == 1 and (tmp_path / "victim").read_text() == "victim"
+
+
+def test_what_cannot_be_written_leaves_the_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    _known(FEW_SECONDS).write(tmp_path / "w.json")
+    before = (tmp_path / "w.json").read_bytes()
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        _known({"x": 1e-6}).write(tmp_path / "w.json")
+    assert (tmp_path / "w.json").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == [".w.json.lock", "w.json"]
 
 
 def _refused(content: bytes, tmp_path: Path) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 import baracuda_kernels
-from baracuda_kernels.cli import accuracy, bench, demo, explain, ops, tune, verify
+from baracuda_kernels.cli import accuracy, bench, cache, demo, explain, ops, tune, verify
 
-SUBCOMMANDS = (ops, explain, demo, verify, accuracy, bench, tune)
+SUBCOMMANDS = (ops, explain, demo, verify, accuracy, bench, tune, cache)
 
 
 def main(arguments: list[str] | None = None) -> int:

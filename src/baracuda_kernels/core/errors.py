@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 
 from baracuda_kernels.core.reason import Reason, Severity
 
@@ -88,6 +89,17 @@ class BufferTooSmall(_TooSmall):
 
 class KernelInternal(Error, RuntimeError):
     """The backend failed; the cause is chained."""
+
+
+@contextlib.contextmanager
+def typed(what_failed: str) -> Iterator[None]:
+    """Whatever a backend raises in here is an error of the library's."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as cause:
+        raise KernelInternal(f"{what_failed}: {cause}") from cause
 
 
 def rejection(subject: str, reasons: Iterable[Reason]) -> Error:

@@ -12,7 +12,7 @@ from baracuda_kernels.core.registry import op_name
 if TYPE_CHECKING:
     from baracuda_kernels.core.plan import Plan
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "bytes_in_words"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Explanation:
         """What it will take, as far as that is known, in words."""
         said = {}
         if self.floor_seconds is not None and self.moved_bytes is not None:
-            said["floor"] = f"{_duration(self.floor_seconds)} for {_bytes(self.moved_bytes)} here"
+            said["floor"] = f"{_duration(self.floor_seconds)} for {bytes_in_words(self.moved_bytes)} here"
         if self.predicted_seconds is not None and self.predicted_share is not None:
             said["predicted"] = f"{_duration(self.predicted_seconds)}, {self.predicted_share:.0%} of the floor"
         if self.measured_seconds is not None:
@@ -99,7 +99,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def _bytes(count: int) -> str:
+def bytes_in_words(count: int) -> str:
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

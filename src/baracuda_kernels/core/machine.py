@@ -12,7 +12,7 @@ from pathlib import Path
 
 from baracuda_kernels.core.device import Device, DeviceKind
 
-__all__ = ["cores", "cpu_name", "machine_of", "versions"]
+__all__ = ["cores", "cpu_name", "digest_of_sources", "machine_of", "versions"]
 
 _KERNEL_FOLDERS = ("formula", "gpu", "lang", "ops")
 _LIBRARIES = {DeviceKind.CPU: ("numba", "llvmlite", "torch"), DeviceKind.CUDA: ("triton", "torch")}
@@ -69,8 +69,14 @@ def _accelerator(index: int) -> tuple[tuple[str, str], ...]:
 @functools.cache
 def _kernels() -> str:
     """A digest of every source that kernels are made of: times of other kernels are not theirs."""
-    package, digest = Path(__file__).parent.parent, hashlib.sha256()
-    for folder in _KERNEL_FOLDERS:
-        for file in sorted((package / folder).rglob("*.py")):
-            digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    package = Path(__file__).parent.parent
+    return hashlib.sha256(b"".join(digest_of_sources(package / folder) for folder in _KERNEL_FOLDERS)).hexdigest()[:16]
+
+
+@functools.cache
+def digest_of_sources(place: Path) -> bytes:
+    """Of a file, or of all in a folder and the folders in it."""
+    digest = hashlib.sha256()
+    for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        digest.update(file.relative_to(place.parent).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.digest()

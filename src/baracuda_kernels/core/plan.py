@@ -14,7 +14,7 @@ from baracuda_kernels.core.args import Access, Args
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
-from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection
+from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection, typed
 from baracuda_kernels.core.explanation import Explanation
 from baracuda_kernels.core.kernel import Bind, Candidate, CompilesWhenBound, Kernel, Launch, candidates
 from baracuda_kernels.core.layout import Layout, may_share_memory
@@ -200,13 +200,9 @@ class Plan(Generic[D, A]):
         plan._workspace_size = kernel.workspace(descriptor)
         plan._launches = {}
         plan._pairs = cls._overlap_pairs()
-        try:
+        with typed(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}"):
             plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device, choice.tile)
             plan._get_ready()
-        except Error:
-            raise
-        except Exception as cause:
-            raise KernelInternal(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}: {cause}") from cause
         plan._sku = KernelSku(
             category=cls.category,
             op=getattr(descriptor, cls.op) if isinstance(cls.op, str) else cls.op,
@@ -357,7 +353,7 @@ class Plan(Generic[D, A]):
         if launch is None:
             if len(self._launches) >= _MOST_LAYOUTS:
                 self._launches.clear()
-            with LOADING:
+            with LOADING, typed(f"{type(self).__name__}: {self._sku.name} could not be bound for {self.descriptor}"):
                 launch = self._launches[args.layouts] = self._bind(args.layouts)
         args.ready = (self, launch)
         return launch

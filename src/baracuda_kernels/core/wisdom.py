@@ -11,12 +11,13 @@ import contextlib
 import json
 import math
 import os
-import tempfile
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from baracuda_kernels.core import files
 from baracuda_kernels.core.bounded import forget_choices
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import InvalidWisdom
@@ -100,24 +101,22 @@ class Wisdom:
         return cls.of(text, str(path))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Adds this to the file, whole or not at all; what others write to it at the same time is kept. A file that is not wisdom stays."""
-        target = Path(path)
+        """Adds this to the file, whole or not at all; what others write to it at the same time is kept. A file that is not wisdom stays,
+        and a link still leads where it did."""
+        target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         with _alone(target):
-            everything = Wisdom.read(target) if target.exists() else Wisdom()
+            is_there = os.path.lexists(target)
+            if is_there and not target.is_file():
+                raise _refusal(str(path), "something that is no plain file", "a file of wisdom, or a new one")
+            everything = Wisdom.read(target) if is_there else Wisdom()
             everything.merge(self)
-            handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".draft")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(everything.text())
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.chmod(draft, target.stat().st_mode if target.exists() else 0o644)
-                os.replace(draft, target)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(draft)
-                raise
+            with files.replacing(str(target)) as file:
+                if is_there and os.chmod in os.supports_fd:
+                    os.chmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+                file.write(everything.text().encode())
+                file.flush()
+                os.fsync(file.fileno())
 
 
 loaded, measured = Wisdom(), Wisdom()  # asked for by the caller; found in this process
@@ -225,18 +224,6 @@ def _is_time(value: Any) -> bool:
 @contextlib.contextmanager
 def _alone(target: Path) -> Iterator[None]:
     """No other process is here for the same file meanwhile. The lock has a file of its own: the target is replaced."""
-    with open(target.with_name(f".{target.name}.lock"), "a+b") as lock:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            import msvcrt
-
-            while True:
-                try:
-                    msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-                    break
-                except OSError:  # it gives up after ten seconds
-                    continue
-        else:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    lock = str(target.with_name(f".{target.name}.lock"))
+    with files.turn(lock, files.open_plain(lock, os.O_RDWR | os.O_CREAT)):
         yield

@@ -1,11 +1,11 @@
 """From a body factory to a C function in this process, compiled at most once per machine.
 
 A kernel is a factory: called with static parameters (element, kind, ...) it returns a Python body and its Numba argument
-types, or LLVM assembly with a function ENTRY. On first use that is compiled, the object code goes to the cache directory, and every later
+types, or LLVM assembly with a function ENTRY. On first use that is compiled, the object code goes to the `cache`, and every later
 process loads it with llvmlite alone: no Numba import, no compilation.
 
-The key of an entry covers the sources of the factory's package, of `lang` and of `formula`, the static parameters, the versions of
-the compilers and the processor, so stale code cannot be picked up.
+The key of an entry covers the sources of the factory's package, of `lang` and of `formula`, the static parameters, the versions of Python and
+the compilers, and the processor, so stale code cannot be picked up. Numba's settings are not in it: code is the same whatever they are.
 """
 
 import contextlib
@@ -13,18 +13,18 @@ import ctypes
 import functools
 import hashlib
 import inspect
-import logging
-import os
-import tempfile
+import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
+from baracuda_kernels.core import cache, element
+from baracuda_kernels.core.machine import digest_of_sources
 from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.lang import entries
 
-__all__ = ["ENTRY", "NativeFunction", "build", "cache_directory"]
+__all__ = ["ENTRY", "NativeFunction", "build"]
 
 ENTRY = "body"  # what a factory that writes assembly calls its function
 
@@ -38,8 +38,6 @@ class NativeFunction(Protocol):
     def __call__(self, words: int, counter: int | None, *pointers: int) -> None: ...
 
 
-_MAGIC = b"baracuda-object-1\n"
-_log = logging.getLogger(__name__)
 _built: dict[str, NativeFunction] = {}
 _engines: list[Any] = []  # they own the code
 
@@ -51,17 +49,9 @@ def build(factory: Callable[..., tuple[Callable[..., None], tuple[Any, ...]] | s
         function = _built.get(symbol)
         if function is None:
             function = _built[symbol] = _load(
-                symbol, pointers, _cached(symbol, lambda: _compile(factory, static, symbol, pointers))
+                symbol, pointers, cache.kept(symbol, lambda: _compile(factory, static, symbol, pointers))
             )
         return function
-
-
-def cache_directory() -> Path:
-    """`BARACUDA_CACHE_DIR`, or `baracuda-kernels` below the user's cache directory."""
-    chosen = os.environ.get("BARACUDA_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "baracuda-kernels"
 
 
 # --- identity ----------------------------------------------------------------------------------------------------------
@@ -73,74 +63,21 @@ def _machine() -> str:
 
     features = llvm.get_host_cpu_features().flatten()
     versions = [f"{name} {metadata.version(name)}" for name in ("numba", "llvmlite")]
+    versions.append(f"python {sys.implementation.cache_tag}")
     return "\n".join([llvm.get_process_triple(), llvm.get_host_cpu_name(), features, *versions])
-
-
-@functools.cache
-def _sources(folder: Path) -> bytes:
-    digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.digest()
 
 
 def _key(factory: Callable[..., Any], static: tuple[str, ...]) -> str:
     from baracuda_kernels.lang import halves
 
-    digest = hashlib.sha256(_MAGIC)
+    digest = hashlib.sha256()
     name = f"{factory.__module__}.{factory.__qualname__}"
     for part in (_machine(), f"integer f16: {halves.uses_integer_f16()}", name, *static):
         digest.update(part.encode() + b"\0")
     lang, home = Path(__file__).parent, Path(inspect.getfile(factory)).parent
-    for folder in dict.fromkeys((lang, lang.with_name("formula"), home)):
-        digest.update(_sources(folder))
+    for sources in dict.fromkeys((lang, lang.with_name("formula"), home, Path(element.__file__))):
+        digest.update(digest_of_sources(sources))
     return digest.hexdigest()[:32]
-
-
-# --- disk --------------------------------------------------------------------------------------------------------------
-
-
-def _cached(symbol: str, compile_: Callable[[], bytes]) -> bytes:
-    """The object code from disk, or compiled and kept there. Of several processes that need it at once, one compiles."""
-    path = cache_directory() / f"{symbol}.o"
-    code = _read(path)
-    if code is not None:
-        return code
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _turn(path.with_suffix(".lock")):
-            code = _read(path) or compile_()
-            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-                part.write(_MAGIC + hashlib.sha256(code).digest() + code)
-            os.replace(part.name, path)
-    except OSError as problem:
-        _log.warning("compiled kernels cannot be kept for the next process: %s", problem)
-    return compile_() if code is None else code
-
-
-def _read(path: Path) -> bytes | None:
-    """The code in a cache file. One that does not match its checksum would crash the loader, and counts as absent."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    header = len(_MAGIC) + 32
-    code = content[header:]
-    return code if code and content[:header] == _MAGIC + hashlib.sha256(code).digest() else None
-
-
-@contextlib.contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Holds a lock file while one process compiles; where the system has no such locks, everyone compiles."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-        path.unlink(missing_ok=True)
 
 
 # --- compiler and loader -------------------------------------------------------------------------------------------------
@@ -160,12 +97,13 @@ def _target_machine() -> Any:
 def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str, pointers: int) -> bytes:
     import llvmlite.binding as llvm
 
-    made = factory(*static)
-    if isinstance(made, str):
-        module = llvm.parse_assembly(made)
-        module.get_function(ENTRY).name = symbol
-    else:
-        module = _compiled_by_numba(*made, symbol)
+    with _numba_as_shipped():
+        made = factory(*static)
+        if isinstance(made, str):
+            module = llvm.parse_assembly(made)
+            module.get_function(ENTRY).name = symbol
+        else:
+            module = _compiled_by_numba(*made, symbol)
     module.link_in(llvm.parse_assembly(entries.written(symbol, 2 + pointers, llvm.get_process_triple())))
     # Only the entries stay visible, so that the wrapper which would call into Python goes away with what it references.
     for function in module.functions:
@@ -181,6 +119,39 @@ def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str, 
     passes.run(module, builder)
     module.verify()
     return bytes(machine.emit_object(module))
+
+
+# What changes the code that Numba writes, as it is where nobody has set it.
+_SETTINGS = {"BOUNDSCHECK": None, "CPU_FEATURES": None, "CPU_NAME": None, "DEBUGINFO_DEFAULT": 0, "DEBUG_JIT": 0, "DISABLE_JIT": 0,
+             "ENABLE_AVX": 1, "ENABLE_PROFILING": 0, "EXTEND_VARIABLE_LIFETIMES": 0, "LLVM_REFPRUNE_FLAGS": "all", "LLVM_REFPRUNE_PASS": 1,
+             "LOOP_VECTORIZE": 1, "SLP_VECTORIZE": 0}  # fmt: skip
+
+
+@contextlib.contextmanager
+def _numba_as_shipped() -> Iterator[None]:
+    """Without the settings that the caller may have for functions of his own. Nobody else compiles meanwhile."""
+    from numba.core import compiler_lock, config, registry
+
+    with compiler_lock.global_compiler_lock, contextlib.ExitStack() as restored:
+
+        def put(where: Any, name: str, value: Any) -> None:
+            restored.callback(setattr, where, name, getattr(where, name))
+            setattr(where, name, value)
+
+        config.reload_config()  # or else the next compilation does, where the environment has changed
+        for name, value in _SETTINGS.items():
+            put(config, name, value)
+        put(config, "OPT", config._OptLevel(3))
+        put(registry.cpu_target.target_context, "_internal_codegen", _codegen())
+        yield
+
+
+@functools.cache
+def _codegen() -> Any:
+    """Where Numba optimises what is ours: the first one of a process heeds settings for good."""
+    from numba.core.codegen import JITCPUCodegen
+
+    return JITCPUCodegen("baracuda_kernels")
 
 
 def _compiled_by_numba(body: Callable[..., None], arguments: tuple[Any, ...], symbol: str) -> Any:
