@@ -97,7 +97,9 @@ def _target_machine() -> Any:
 def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str, pointers: int) -> bytes:
     import llvmlite.binding as llvm
 
-    with _numba_as_shipped():
+    # A factory that says it writes assembly needs no Numba, whose import takes longer than the rest.
+    writes = inspect.signature(factory).return_annotation in (str, "str")
+    with contextlib.nullcontext() if writes else _numba_as_shipped():
         made = factory(*static)
         if isinstance(made, str):
             module = llvm.parse_assembly(made)
