@@ -19,6 +19,8 @@ from baracuda_kernels.check.case import Case
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.kernel import Kernel
 
+from refusals import reasons_against
+
 os.environ.pop("COLUMNS", None)  # parallel test workers set it, and tables would be cut to it
 
 # The same examples every time; `--hypothesis-profile default` tries others.
@@ -140,7 +142,8 @@ def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
 
 
 def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
-    return [case for case in corners(op, kernel, element) if case.is_served]
+    """Known before Triton is told to interpret, so that tests can be parametrized with them."""
+    return [case for case in corners(op, kernel, element) if not reasons_against(kernel, case.descriptor)]
 
 
 def interprets_products(op: str, kernel: str) -> bool:

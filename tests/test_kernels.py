@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections import Counter
 from typing import Any
 
 import numpy
@@ -11,9 +13,10 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.case import Case
 from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, partners, random_inputs, run_trial
-from baracuda_kernels.core.kernel import Candidate
+from baracuda_kernels.core.kernel import Candidate, Kernel
 
-from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, corners, interprets_products, served_corners
+from conftest import DEVICE, KERNELS, PLANS, STREAM, corners, interprets_products, served_corners
+from refusals import CONTIGUOUS_ALONE, PROBLEMS, is_refused_as_known, reasons_against
 
 FEW_LAYOUTS = ("gaps",)
 SMALL = 20_000  # elements up to which every layout is tried
@@ -25,7 +28,7 @@ def _cases() -> list[Any]:
         pytest.param(case, id=f"{kernel.name}-{case.descriptor}")
         for op, kernel in KERNELS
         for element in kernel.elements
-        for case in corners(op, kernel, element)
+        for case in served_corners(op, kernel, element)
     ]
 
 
@@ -41,23 +44,48 @@ def _layouts(case: Case, rng: numpy.random.Generator, everything: bool) -> tuple
 
 @pytest.mark.parametrize("case", _cases())
 def test_result(case: Case, rng: numpy.random.Generator, request: pytest.FixtureRequest) -> None:
-    plan_type = case.plan_type
-    try:
-        plan = case.plan
-    except bk.Unsupported as refusal:
-        assert refusal.candidates[case.kernel.name], "a refusal names its reasons"
-        return
+    plan_type, plan = case.plan_type, case.plan
     inputs = random_inputs(plan_type, case.descriptor, rng)
     everything = request.config.getoption("--slow")
     assert run_trial(plan, inputs).errors, "every kernel takes contiguous operands"
     for layout in _layouts(case, rng, everything):
-        trial = run_trial(plan, inputs, layout)
-        assert trial.errors or {reason.code for reason in trial.declined} == {bk.ReasonCode.LAYOUT}, trial.declined
+        assert is_refused_as_known(case.kernel, run_trial(plan, inputs, layout)), layout
     for operand in plan_type.args_type.OPERANDS:
         for partner in partners(operand, plan_type, case.descriptor):
             assert run_trial(plan, inputs, in_place=(operand.name, partner)).errors
             if case.is_native or everything:
-                run_trial(plan, inputs, "gaps", in_place=(operand.name, partner))
+                assert is_refused_as_known(case.kernel, run_trial(plan, inputs, "gaps", in_place=(operand.name, partner)))
+
+
+def test_what_is_refused_is_known() -> None:
+    """Kernels of other machines are asked too: what they serve is declared."""
+    kernels = [(plan, kernel) for plan in PLANS.values() for kernel in plan.kernels]
+    found = {
+        kernel.name: Counter(
+            (reason.where, element)
+            for element in kernel.elements
+            for problem in plan.cases.corners(element)
+            for reason in reasons_against(kernel, problem)
+        )
+        for plan, kernel in kernels
+    }
+    assert {name: reasons for name, reasons in found.items() if reasons} == PROBLEMS
+    assert {kernel.name for _, kernel in kernels if kernel.layout is bk.LayoutSku.CONTIGUOUS} == CONTIGUOUS_ALONE
+
+
+REFUSING = [(op, kernel) for op, kernel in KERNELS if kernel.name in PROBLEMS]
+
+
+@pytest.mark.parametrize(("op", "kernel"), REFUSING, ids=[kernel.name for _, kernel in REFUSING])
+def test_a_refusal_names_its_reasons(op: str, kernel: Any) -> None:
+    refused = [
+        case for element in kernel.elements for case in corners(op, kernel, element) if reasons_against(kernel, case.descriptor)
+    ]
+    assert refused
+    for case in refused:
+        with pytest.raises(bk.Unsupported) as refusal:
+            _ = case.plan
+        assert {(reason.where, case.element) for reason in refusal.value.candidates[kernel.name]} <= set(PROBLEMS[kernel.name])
 
 
 @pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=[kernel.name for _, kernel in KERNELS])
@@ -68,22 +96,34 @@ def test_every_kernel_is_reached(op: str, kernel: Any) -> None:
 
 
 def test_every_kernel_here_is_tested() -> None:
-    """What this machine cannot run is tested elsewhere; what it can run is in the list above."""
-    listed = {kernel.name for _, kernel in KERNELS}
-    for plan in PLANS.values():
-        for kernel in plan.kernels:
-            assert kernel.name in listed or list(kernel.reasons_against_machine(DEVICE))
+    """Those that are at home on this device; on the CPU those for CUDA too, where they can be interpreted."""
+    at_home = {kernel.name for plan in PLANS.values() for kernel in plan.kernels if kernel.device is DEVICE.kind}
+    interpreted = {kernel.name for plan in PLANS.values() for kernel in plan.kernels if kernel.backend is bk.BackendKind.TRITON}
+    on_cpu = DEVICE.kind is bk.DeviceKind.CPU and importlib.util.find_spec("triton") is not None
+    assert {kernel.name for _, kernel in KERNELS} == at_home | (interpreted if on_cpu else set())
 
 
-@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+NO_OTHER_TILES = Kernel.__dataclass_fields__["other_tiles"].default
+TILED = [(op, kernel) for op, kernel in KERNELS if kernel.other_tiles is not NO_OTHER_TILES]
+
+
+@pytest.mark.parametrize(("op", "kernel"), TILED, ids=[kernel.name for _, kernel in TILED])
 def test_other_tiles_are_right_too(op: str, kernel: Any, rng: numpy.random.Generator) -> None:
     """What a race may choose: the same results, with a guarantee that does not speak of batches."""
-    every = 32 if interprets_products(op, kernel.name) else 4
+    tried = set()
     for element in kernel.elements:
-        for descriptor in [case.descriptor for case in served_corners(op, kernel, element)][::every]:
-            for tile in kernel.other_tiles(descriptor):
+        cases = served_corners(op, kernel, element)
+        layouts: tuple[str, ...] = ("contiguous", "gaps")
+        if interprets_products(op, kernel.name):  # one problem, of several tiles; the very largest would take a minute
+            cases, layouts = sorted(cases, key=lambda case: case.largest_operand)[-2:-1], layouts[1:]
+        else:
+            cases = cases[::4]
+        for case in cases:
+            for tile in kernel.other_tiles(case.descriptor):
                 choice = Candidate(kernel, tile)
-                plan = PLANS[op]._prepared(choice, STREAM, descriptor, bk.PlanPreference())
+                plan = PLANS[op]._prepared(choice, STREAM, case.descriptor, bk.PlanPreference())
                 assert plan.tile == tile and not plan.precision_guarantee.batch_invariant and str(tile) in choice.name
-                for layout in ("contiguous", "gaps"):
-                    run_trial(plan, random_inputs(PLANS[op], descriptor, rng), layout)
+                for layout in layouts:
+                    assert run_trial(plan, random_inputs(PLANS[op], case.descriptor, rng), layout).errors
+                tried.add(tile)
+    assert tried
