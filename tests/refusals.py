@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import baracuda_kernels as bk
 from baracuda_kernels.check.trial import Trial
 from baracuda_kernels.core.descriptor import Descriptor
@@ -25,6 +27,11 @@ def reasons_against(kernel: Kernel, problem: Descriptor) -> list[Reason]:
     here = bk.Device.cpu()
     beside = list(kernel.reasons_against_machine(here))
     return [each for each in kernel.reasons_against(problem, here, bk.PlanPreference(allow_tf32=True)) if each not in beside]
+
+
+def is_known(kernel: Kernel, element: bk.ElementKind, reasons: Iterable[Reason]) -> bool:
+    """Whether the kernel refuses corner problems for such reasons too."""
+    return {(reason.where, element) for reason in reasons} <= set(PROBLEMS.get(kernel.name, ()))
 
 
 def is_refused_as_known(kernel: Kernel, trial: Trial) -> bool:

@@ -16,9 +16,11 @@ import baracuda_kernels as bk
 from baracuda_kernels.check.memory import LAYOUTS, Placed
 from baracuda_kernels.check.trial import mixed_layouts, random_inputs, run_trial
 from baracuda_kernels.core.element import FLOATS
+from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.layout import row_major
 
-from conftest import DEVICE, KERNELS, PLANS, STREAM, interprets_products
+from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, interprets_products
+from refusals import is_known, is_refused_as_known
 
 MANY = settings(
     max_examples=150 if DEVICE.kind is bk.DeviceKind.CPU else 40,
@@ -32,25 +34,29 @@ FLOATS_OF = {
 }
 
 
-@pytest.mark.parametrize("op", PLANS)
-@MANY
-@given(seed=seeds, element=st.sampled_from(FLOATS), backend=st.sampled_from([None, *bk.BackendKind]))
-def test_valid(op: str, seed: int, element: bk.ElementKind, backend: Any) -> None:
-    plan_type, rng = PLANS[op], numpy.random.default_rng(seed)
-    descriptor = plan_type.cases.draw(random.Random(seed), element)
-    try:
-        plan = plan_type.select(STREAM, descriptor, bk.PlanPreference(prefer_backend=backend))
-    except bk.Unsupported as refusal:
-        assert backend is not None or element not in FLOATS_OF[op], refusal
-        assert refusal.reasons
-        return
-    if interprets_products(op, plan.kernel.name) and seed % 8:
-        return  # a second for each would be minutes for all
-    inputs = random_inputs(plan_type, descriptor, rng, with_optional=bool(seed % 2))
-    trial = run_trial(plan, inputs, mixed_layouts(plan_type, rng), may_cancel=True)
-    if trial.declined:
-        assert plan.kernel.layout is not bk.LayoutSku.STRIDED
-        assert {reason.code for reason in trial.declined} == {bk.ReasonCode.LAYOUT}
+def _examples(op: str, kernel: Kernel) -> int:
+    """What is only interpreted has fewer, and products few, which would take minutes."""
+    share = 2 if kernel.device is DEVICE.kind else 12 if interprets_products(op, kernel.name) else 4
+    return MANY.max_examples // share
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS, ids=KERNEL_IDS)
+def test_valid(op: str, kernel: Kernel) -> None:
+    plan_type = PLANS[op]
+
+    @settings(MANY, max_examples=_examples(op, kernel))
+    @given(seed=seeds, element=st.sampled_from(kernel.elements))
+    def is_served(seed: int, element: bk.ElementKind) -> None:
+        descriptor, rng = plan_type.cases.draw(random.Random(seed), element), numpy.random.default_rng(seed)
+        try:
+            plan = plan_type.force(kernel.name, STREAM, descriptor)
+        except bk.Unsupported as refusal:
+            assert is_known(kernel, element, refusal.reasons), refusal
+            return
+        inputs = random_inputs(plan_type, descriptor, rng, with_optional=bool(seed % 2))
+        assert is_refused_as_known(kernel, run_trial(plan, inputs, mixed_layouts(plan_type, rng), may_cancel=True))
+
+    is_served()
 
 
 NONSENSE = st.one_of(
@@ -135,22 +141,27 @@ def test_spoiled_args(op: str, seed: int, element: bk.ElementKind, choice: str, 
 
 @MANY
 @given(
-    size=st.integers(0, 40),
-    shape=st.lists(st.integers(-1, 6), max_size=4),
-    stride=st.lists(st.integers(-8, 8), max_size=4),
+    axes=st.lists(st.tuples(st.integers(-1, 6), st.integers(-8, 8)), max_size=3),
+    is_ragged=st.sampled_from([False, False, False, True]),
     offset=st.integers(-3, 45),
+    spare=st.integers(-2, 2),
+    more=st.integers(0, 7),
     element=st.sampled_from([None, *bk.ElementKind]),
 )
-def test_strided_views(size: int, shape: list[int], stride: list[int], offset: int, element: Any) -> None:
-    """A view either lies within its buffer, element for element, or is refused."""
-    buffer = numpy.zeros(size, numpy.uint8)
+def test_strided_views(axes: list[tuple[int, int]], is_ragged: bool, offset: int, spare: int, more: int, element: Any) -> None:
+    """A view that lies within its buffer, element for element, is that view; any other is refused. Most end near the buffer's end."""
     width = 1 if element is None else element.size
-    try:
-        view = bk.TensorRef.strided(buffer, shape, stride, offset, element=element)
-    except bk.Error as refusal:
-        assert refusal.reasons
+    shape, stride = [extent for extent, _ in axes], [step for _, step in axes] + [1] * is_ragged
+    indices = numpy.ndindex(*shape) if min(shape, default=0) >= 0 else ()
+    places = [offset + sum(i * step for i, step in zip(index, stride, strict=False)) for index in indices]
+    count = max(0, max(places, default=-1) + 1 + spare)
+    buffer = numpy.zeros(count * width + more % width, numpy.uint8)
+    is_within = min(places, default=offset) >= 0 and max(places, default=-1) < count
+    if is_ragged or min(shape, default=0) < 0 or not is_within:
+        with pytest.raises(bk.Error) as refusal:
+            bk.TensorRef.strided(buffer, shape, stride, offset, element=element)
+        assert refusal.value.reasons
         return
-    first = view.address - buffer.ctypes.data
-    for index in numpy.ndindex(*view.shape):
-        at = first + width * sum(i * s for i, s in zip(index, stride, strict=True))
-        assert 0 <= at <= size - width
+    view = bk.TensorRef.strided(buffer, shape, stride, offset, element=element)
+    assert (view.shape, view.stride, view.element) == (tuple(shape), tuple(stride), element or bk.ElementKind.U8)
+    assert view.address == buffer.ctypes.data + width * offset

@@ -149,7 +149,7 @@ def _logical_right_shift(element: ElementKind, x: Any, y: Any) -> Any:
 
 
 def _upper_half(element: ElementKind, x: Any, y: Any) -> Any:
-    return ((x.astype(object) * y.astype(object)) >> _bits(element)).astype(numpy.int64)
+    return numpy.asarray((x.astype(object) * y.astype(object)) >> _bits(element)).astype(numpy.int64)  # of rank 0 an int
 
 
 def _next_after(element: ElementKind, x: Any, y: Any) -> Any:
