@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import baracuda_kernels as bk
+from baracuda_kernels.core import registry
 
 
 def _python(program: str) -> str:
@@ -40,9 +43,15 @@ print([name for name in sys.modules if name.split(".")[:2] in [["baracuda_kernel
 
 
 def test_every_public_name_is_there() -> None:
-    for name in bk.__all__:
-        assert getattr(bk, name) is not None
-    assert set(bk.__all__) <= set(dir(bk))
+    """All that ops declare, the functions, and whatever else the stub names: each under its own name, and told before it is loaded."""
+    classes = {each for plan in registry.plans().values() for each in (plan, plan.descriptor_type, plan.args_type)}
+    for each in (*classes, *registry.functions().values()):
+        assert getattr(bk, each.__name__) is each and each.__name__ in bk.__all__
+    assert [name for name in bk.__all__ if getattr(bk, name).__name__ != name] == []
+    unloaded = "import baracuda_kernels as bk; print(sorted(set(bk.__all__) - set(dir(bk))), 'SoftmaxPlan' in vars(bk))"
+    assert _python(unloaded) == "[] False"
+    with pytest.raises(AttributeError, match="no attribute 'softmaxx'"):
+        _ = bk.softmaxx
 
 
 BLOCKED = """
