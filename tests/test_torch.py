@@ -47,6 +47,13 @@ def test_every_function_is_there_with_its_signature() -> None:
         assert getattr(bt, name).__doc__ == function.__doc__
 
 
+def test_every_plan_with_a_gradient_has_a_function_here() -> None:
+    """A new plan of a table would be tested by nothing here otherwise."""
+    differentiable = {registry.op_name(each.plan) for each in registry.functions().values() if each.gradient}
+    elsewhere = {"cast", "complex", "binary_pair"}  # test_cast, test_complex, test_pairs
+    assert {registry.op_name(FUNCTIONS[name].plan) for name in FORWARD} == differentiable - elsewhere
+
+
 @pytest.mark.parametrize(("name", "place"), ALL_CALLS)
 def test_results_are_those_of_the_function(name: str, place: int) -> None:
     values = call_of(name, place, torch.float32)

@@ -57,6 +57,18 @@ CALLS: dict[str, Callable[[torch.dtype], list[dict[str, Any]]]] = {
     "gelu": lambda dtype: [{"input": tensor(3, 4, dtype=dtype)}],
     "mul": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "other": tensor(3, 4, dtype=dtype)}],
     "sum": lambda dtype: [{"input": tensor(3, 4, 5, dtype=dtype), "dim": (1,)}],
+    "lerp": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "end": tensor(4, dtype=dtype), "weight": tensor(3, 1, dtype=dtype)}],
+    "swiglu": lambda dtype: [{"gate": tensor(3, 4, dtype=dtype), "up": tensor(3, 4, dtype=dtype) + 1}],
+    "modf": lambda dtype: [{"input": tensor(3, 4, dtype=dtype)}],
+    "where": lambda dtype: [
+        {"condition": tensor(3, 1) > 0, "input": tensor(3, 4, dtype=dtype), "other": tensor(4, dtype=dtype)},
+    ],
+    "cosine_similarity": lambda dtype: [
+        {"x1": tensor(3, 4, 5, dtype=dtype), "x2": tensor(4, 5, dtype=dtype)},
+        {"x1": tensor(3, 4, dtype=dtype), "x2": tensor(3, 4, dtype=dtype).sigmoid(), "dim": 0, "eps": 3.0},
+    ],
+    "var_mean": lambda dtype: [{"input": tensor(3, 4, 5, dtype=dtype), "dim": (0, 2), "correction": 0}],
+    "trace": lambda dtype: [{"input": tensor(2, 4, 5, dtype=dtype)}],
     "cumsum": lambda dtype: [{"input": tensor(3, 4, dtype=dtype), "dim": 1}],
     "diff": lambda dtype: [
         {"input": tensor(3, 6, dtype=dtype), "n": 2},
