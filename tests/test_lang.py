@@ -155,12 +155,13 @@ def test_collapse_keeps_every_offset(chance: Any) -> None:
 
 
 def test_thread_count_is_checked(threads: Any) -> None:
-    threads(3)
-    assert bk.get_num_threads() == 3
+    of_torch = torch.get_num_threads()
+    threads(of_torch + 3)
+    assert bk.get_num_threads() == of_torch + 3
     for wrong in (0, -1, 1.5, True, "2"):
         with pytest.raises(ValueError, match="at least 1"):
             bk.set_num_threads(wrong)  # type: ignore[arg-type]
-    assert torch.get_num_threads() >= 1
+    assert (bk.get_num_threads(), torch.get_num_threads()) == (of_torch + 3, of_torch)
 
 
 @pytest.mark.skipif(
