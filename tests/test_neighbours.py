@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,9 @@ from conftest import STREAM as TESTED
 
 INF, NAN = float("inf"), float("nan")
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool)
+
+
+close = functools.partial(torch.testing.assert_close, rtol=1e-12, atol=1e-12)  # of f64
 
 
 def beside(shape: tuple[int, ...], dim: int, extent: int | None, **options: Any) -> torch.Tensor | None:
@@ -82,7 +86,7 @@ def test_gradients_of_differences_as_pytorch(n: int, before: int | None, behind:
         found = torch.autograd.grad(recorded.diff(x, n, dim, *more), inputs, slope)
         wanted = torch.autograd.grad(theirs, inputs, slope, allow_unused=True)
         for mine, other in zip(found, wanted, strict=True):
-            torch.testing.assert_close(mine, torch.zeros_like(mine) if other is None else other)
+            close(mine, torch.zeros_like(mine) if other is None else other)
 
 
 POINTS = ("none", "line", "rows", "full")
@@ -106,12 +110,12 @@ def test_integrals_and_gradients_as_pytorch(shape: tuple[int, ...], how: str, na
         spaced = {"dx": 0.3} if x is None else {"x": x}
         mine = getattr(recorded, name)(y, dim=dim, **spaced)
         theirs = getattr(torch, name)(y, dim=dim, **spaced) if shape[dim] else mine.detach()
-        torch.testing.assert_close(mine, theirs)
+        close(mine, theirs)
         inputs, slope = [y] if x is None else [y, x], torch.randn_like(theirs)
         # Of an integral over nothing PyTorch records none.
         wanted = torch.autograd.grad(theirs, inputs, slope, allow_unused=True) if theirs.requires_grad else [None] * len(inputs)
         for ours, other in zip(torch.autograd.grad(mine, inputs, slope), wanted, strict=True):
-            torch.testing.assert_close(ours, torch.zeros_like(ours) if other is None else other)
+            close(ours, torch.zeros_like(ours) if other is None else other)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -263,10 +267,10 @@ def test_slopes_and_gradients_as_pytorch(shape: tuple[int, ...], how: str, edge_
         )
         given: Any = {"step": {"spacing": -0.3}, "coordinates": {"spacing": (at,)}}.get(how, {})
         (theirs,) = torch.gradient(x, dim=dim, edge_order=edge_order, **given)
-        torch.testing.assert_close(mine, theirs)
+        close(mine, theirs)
         inputs, slope = [x, at] if how == "coordinates" else [x], torch.randn_like(theirs)
         for ours, other in zip(torch.autograd.grad(mine, inputs, slope), torch.autograd.grad(theirs, inputs, slope), strict=True):
-            torch.testing.assert_close(ours, other)
+            close(ours, other)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
