@@ -105,7 +105,7 @@ def options_for(each: Function, problem: Any) -> dict[str, Any]:
     return {name: OPTIONS[name](problem) if name in OPTIONS else getattr(problem, name) for name in each.options}
 
 
-def problems(each: Function, element: bk.ElementKind, count: int) -> list[tuple[Any, dict[str, Any]]]:
+def problems(each: Function, element: bk.ElementKind, count: int, may_be_empty: bool = True) -> list[tuple[Any, dict[str, Any]]]:
     """Problems that the function states as they are, with inputs."""
     random, rng = Random(f"{each.name} {element}"), numpy.random.default_rng(len(each.name))
     found: list[tuple[Any, dict[str, Any]]] = []
@@ -120,7 +120,8 @@ def problems(each: Function, element: bk.ElementKind, count: int) -> list[tuple[
         if getattr(stated, "kind", None) is getattr(problem, "kind", None):  # softmax is not log_softmax
             # What is stored in wider elements than the drawn problem's has other inputs.
             inputs = random_inputs(each.plan, stated, rng, with_optional=len(found) % 2 == 0)
-            found.append((stated, inputs))
+            if may_be_empty or all(array.size for array in inputs.values()):
+                found.append((stated, inputs))
     return found
 
 
@@ -263,9 +264,8 @@ def test_gradients_are_the_slopes(name: str) -> None:
     each, rng = FUNCTIONS[name], numpy.random.default_rng(3)
     gradient = each.backward()
     assert gradient is not None
-    for problem, inputs in problems(each, bk.ElementKind.F64, 6):
-        if any(array.size == 0 for array in inputs.values()):
-            continue
+    compared = 0
+    for problem, inputs in problems(each, bk.ElementKind.F64, 6, may_be_empty=False):
         options = gradient.saving(options_for(each, problem))
         given = dict.fromkeys(each.inputs) | inputs
         of_input = {moved: result for result, moved in gradient.results.items() if moved in inputs}
@@ -292,7 +292,10 @@ def test_gradients_are_the_slopes(name: str) -> None:
                 for each_upstream, output in gradient.upstream.items()
                 if each_upstream in upstream
             )
+            # Of few observations nothing varies, and all is NaN.
             assert float((slopes[result] * direction).sum()) == pytest.approx(measured, rel=1e-5, abs=1e-6, nan_ok=True)
+            compared += math.isfinite(measured)
+    assert compared >= 3
 
 
 CATEGORIES = ("UnaryElementwise", "BinaryElementwise", "TernaryElementwise", "GatedActivation", "Reduction", "Scan")

@@ -154,8 +154,8 @@ def test_measure_runs_for_real(op: str, monkeypatch: Any) -> None:
         d for d in plan_type.cases.corners(element) if all(o.size(d) for o in plan_type.args_type.OPERANDS if o.is_given(d, True))
     )
     plan = plan_type.select(CPU, descriptor, bk.PlanPreference(effort=bk.Effort.MEASURE))
-    assert all(reasons for reasons in plan.rejected.values())
-    assert plan.sku.name not in plan.rejected
+    assert plan.rejected and all(reasons for reasons in plan.rejected.values())
+    assert plan.sku.name not in plan.rejected and plan.seconds is not None and plan.seconds > 0
 
 
 def test_a_tile_that_does_not_fit_is_left_out_of_the_race(monkeypatch: Any) -> None:
