@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -20,6 +21,8 @@ from baracuda_kernels.formula.operations import where
 
 from conftest import DEVICE, STREAM
 from torch_calls import WHERE
+
+close = functools.partial(torch.testing.assert_close, rtol=1e-13, atol=1e-13)  # of f64
 
 
 def gated(x: Any, y: Any) -> Any:
@@ -43,7 +46,7 @@ def test_gradients_of_a_formula(shapes: Any) -> None:
     assert torch.autograd.gradcheck(fused, tuple(given))
     for found, wanted in zip(*(torch.autograd.grad(each(*given).sum(), given) for each in (fused, in_torch)), strict=True):
         assert found.shape == wanted.shape
-        torch.testing.assert_close(found, wanted)
+        close(found, wanted)
 
 
 def test_the_backward_of_a_formula_is_one_kernel() -> None:
@@ -80,9 +83,9 @@ def test_under_transforms() -> None:
     x, y = (each.detach() for each in operands((4, 5, 3), (3,)))
     fused = bt.fuse(gated)
     for axes, shapes in (((0, None), (x, y)), ((1, 0), (x, x[0])), ((None, 0), (y, x))):
-        torch.testing.assert_close(torch.vmap(fused, axes)(*shapes), torch.vmap(in_torch, axes)(*shapes))
+        close(torch.vmap(fused, axes)(*shapes), torch.vmap(in_torch, axes)(*shapes))
     found, wanted = (torch.func.grad(lambda *given, f=each: f(*given).sum(), (0, 1))(x, y) for each in (fused, in_torch))
-    torch.testing.assert_close(found, wanted)
+    close(found, wanted)
 
 
 def test_compiled_without_a_break() -> None:
