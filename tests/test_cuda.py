@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ from baracuda_kernels.core.encoding import decode
 from baracuda_kernels.interop.torch_views import DTYPES
 
 from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, served_corners
+from stressed import Ringing
 
 pytestmark = pytest.mark.skipif(DEVICE.kind is not bk.DeviceKind.CUDA, reason="run with --device cuda")
 
@@ -367,6 +370,70 @@ def test_a_driver_error_is_typed_and_leaves_the_process_usable() -> None:
     job.spoil()
     job.run()
     assert not any(output.isnan().any() for output in job.outputs())
+
+
+def test_a_tensor_given_to_another_stream_may_be_freed_after_the_call() -> None:
+    """Its memory is not given to others before that stream has read it."""
+    count, side = 1 << 20, torch.cuda.Stream()
+    stream = bk.Stream.cuda(0, side.cuda_stream)
+    bk.exp(torch.zeros(count, device="cuda"), stream=stream)  # compiled
+    given = torch.zeros(count, device="cuda")
+    address = given.data_ptr()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+    result = bk.exp(given, stream=stream)
+    del given
+    others = [torch.full((count,), 7.0, device="cuda") for _ in range(8)]
+    assert not side.query()
+    assert address not in [other.data_ptr() for other in others]
+    torch.cuda.synchronize()
+    assert bool((result == 1).all())
+
+
+def test_a_process_forked_from_this_one_is_told_that_cuda_is_lost() -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            bk.SoftmaxPlan.select(STREAM, bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, F32))
+        except bk.Unsupported as refusal:
+            os.write(writer, str(refusal).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with open(reader) as said:
+        assert "forked after CUDA had begun" in said.read()
+
+
+def test_launches_that_signals_end_leave_those_after_them_right() -> None:
+    x = torch.randn(300, 5000, device="cuda")
+    calls = [lambda: bk.softmax(x, 1), lambda: bk.sum(x, 0), lambda: bk.cumsum(x, 1), lambda: bk.median(x, 1)]
+    expected = [call() for call in calls]
+    before = signal.getsignal(signal.SIGALRM)
+    ringing, ended, results = Ringing(0.00005, 0.001), 0, []
+    try:
+        for number in range(4000):
+            which = number % len(calls)
+            ended += ringing.during(lambda which=which: results.append((which, calls[which]())))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert 10 < ended < 4000
+    assert all(torch.equal(result, expected[which]) for which, result in results)
+
+
+def test_a_race_that_runs_out_of_memory_is_no_crash() -> None:
+    problem = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (517, 512), 1, F32)
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(1e-6)
+    try:
+        with pytest.raises(bk.Unsupported, match=r"could not be timed here: got .*memory"):
+            bk.SoftmaxPlan.select(STREAM, problem, bk.PlanPreference(effort=bk.Effort.MEASURE))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    bk.SoftmaxPlan.select(STREAM, problem, bk.PlanPreference(effort=bk.Effort.MEASURE))
 
 
 @pytest.mark.parametrize("module", ["cupy", "jax"])
