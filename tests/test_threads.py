@@ -218,6 +218,13 @@ def test_a_turn_is_free_in_a_child(held_by: str) -> None:
     assert run(script, held_by).strip() == "0"
 
 
+def test_every_lock_is_a_turn() -> None:
+    """Others would stay taken in the child of a fork, and hang a signal handler that calls what it has interrupted."""
+    package = Path(bk.__file__).parent
+    made = {file.name for file in package.rglob("*.py") if re.search(r"\b(R?Lock|Condition|allocate_lock)\(", file.read_text())}
+    assert made == {"turns.py"}
+
+
 def test_a_signal_never_leaves_a_turn_taken() -> None:
     script = """
         import threading, time

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import stat
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from baracuda_kernels.core.bounded import forget_choices
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import InvalidWisdom
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.turns import Turn
 
 __all__ = ["Wisdom", "forget_wisdom", "load_wisdom", "loaded", "measured", "save_wisdom"]
 
@@ -39,7 +39,7 @@ class Wisdom:
 
     def __init__(self) -> None:
         self._seconds: dict[str, Seconds] = {}
-        self._turn = threading.Lock()
+        self._turn = Turn()
 
     def __len__(self) -> int:
         return len(self._seconds)
