@@ -130,6 +130,12 @@ class Plan(Generic[D, A]):
         cls._all_prepared(choices, stream, descriptor, preference)
 
     @classmethod
+    def candidate_names(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> list[str]:
+        """Whom a race for this problem would be between."""
+        _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
+        return [choice.name for choice in choices]
+
+    @classmethod
     def _choices(
         cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Kernel, tuple[Reason, ...]], list[Candidate]]:
