@@ -19,9 +19,9 @@ def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator
         yield from map(answer, questions)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=_end_when_interrupted) as pool:
+    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=end_when_interrupted) as pool:
         try:
-            with _interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
+            with interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
                 found = pool.map(answer, questions)
             yield from found
         finally:
@@ -29,7 +29,8 @@ def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator
 
 
 @contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
+def interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is raised afterwards here, and in processes that are started meanwhile when they have called `end_when_interrupted`."""
     if not hasattr(signal, "pthread_sigmask"):  # as on Windows
         yield
         return
@@ -40,7 +41,8 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_when_interrupted() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # instead of a traceback in each process: the one that asks says what happened
+def end_when_interrupted() -> None:
+    """Without a traceback in each process: the one that asks says what happened."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -268,7 +268,7 @@ class Plan(Generic[D, A]):
         return self._workspace_size
 
     def explain(self, with_times: bool = True) -> Explanation:
-        """Why this kernel, what it promises and what it will cost; `with_times` measures how fast this machine copies, once."""
+        """Why this kernel, what it promises and what it will cost; `with_times` measures a copy of as many bytes."""
         return Explanation.of(self, with_times)
 
     def __repr__(self) -> str:
