@@ -81,7 +81,7 @@ def _device(run: Record) -> str:
 
 
 def shares(runs: list[Record]) -> str:
-    """By kind of device and kernel, the share of the floor of every problem, going by what moves today, as JSON: what `explain` predicts from."""
+    """By kind of device and kernel, the share of the floor of every problem, as JSON: what `explain` predicts from."""
     found: dict[str, dict[str, list[Any]]] = {}
     for device, of_device in itertools.groupby(sorted(runs, key=_device), key=_device):
         for row in newest_rows(of_device):
@@ -98,7 +98,7 @@ def shares(runs: list[Record]) -> str:
 
 
 def _moved_of(row: Any) -> float:
-    """The part of the bytes whose copy was the floor then that kernels have to move."""
+    """The part that has to move of the bytes whose copy was the floor: older runs count inputs that no result depends on."""
     plan = registry.plans()[row["op"]]
     today = field_types(plan.descriptor_type)
     problem = plan.descriptor_type.of_plain({name: value for name, value in row["descriptor"].items() if name in today})
