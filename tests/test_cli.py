@@ -275,7 +275,7 @@ def test_numbers_are_whole_on_narrow_terminals(capsys: Capture, monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "24")
     asked = ("--quick", "--kernel", "numba.softmax", "--element", "f32", "--check", "accuracy", "--case", "0")
     status, out, _ = ask(capsys, "verify", "softmax", *asked)
-    assert status == 0 and "…" not in out and re.search(r" \d\.\de-\d\d +\d+% ", out)
+    assert status == 0 and "…" not in out and re.search(r" \d\.\de[+-]\d\d +\d+% ", out)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def table(title: str | None = None) -> Table:
 def add_numbers(to: Table, *headings: str) -> None:
     """Columns of numbers, which are not broken."""
     for heading in headings:
-        to.add_column(heading, justify="right", no_wrap=True)
+        to.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.split("\n"))))
 
 
 def bench_tables(rows: list[Row]) -> Iterator[Table]:
