@@ -170,6 +170,8 @@ def test_what_was_measured_again_counts_once(generate: Any) -> None:
     # The floor was once a copy of all that was given, where a copy of what is read is meant.
     told = json.loads(performance.shares([run(1.5, few, given=12)]))
     assert told == {"cuda": {"k": [{"problem": few, "share": 1.0}]}}
+    told = json.loads(performance.shares([run(1.5, few, given=80_000)]))
+    assert told["cuda"]["k"][0]["share"] == 0.00015  # and not 0, which no time would follow from
 
 
 def test_a_recorded_run_becomes_tables() -> None:

@@ -86,7 +86,7 @@ def shares(runs: list[Record]) -> str:
     for device, of_device in itertools.groupby(sorted(runs, key=_device), key=_device):
         for row in newest_rows(of_device):
             if not row.get("layouts"):
-                seen = {"problem": row["descriptor"], "share": round(row["share_of_floor"] * _moved_of(row), 3)}
+                seen = {"problem": row["descriptor"], "share": float(f"{row['share_of_floor'] * _moved_of(row):.3g}")}
                 found.setdefault(device, {}).setdefault(row["kernel"], []).append(seen)
     lines = [
         f' "{device}": {{\n'

@@ -105,8 +105,8 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
-    alone = options.vary or options.problem or options.every_kind
-    ops = [] if alone else [op_name(each.plan) for each in asked if not each.fields]
+    only_problems = options.vary or options.problem or options.every_kind  # and no host time
+    ops = [] if only_problems else [op_name(each.plan) for each in asked if not each.fields]
     rows: list[Row] = []
     host_rows: list[HostRow] = []
     try:

@@ -83,7 +83,7 @@ def _is_number(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _copy_time(device: Device, moved: int) -> float:
-    """Of the fastest copy of so many bytes, again and again in the same memory; of more than caches hold, in proportion."""
+    """Of the fastest copy of so many bytes, again and again in the same memory; of more than the caches hold, in proportion."""
     size = min(moved, _MOST_COPIED)
     times = interleaved(copies(size, device), _ROUNDS, clock_of(device))
     return min(each.minimum for each in times.values()) * moved / max(1, size)
