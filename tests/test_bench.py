@@ -55,6 +55,9 @@ def test_a_user_s_problem_with_a_picture(tmp_path: Path, capsys: pytest.CaptureF
     assert sum("softmax bf16 [6,40] axis 1" in str(title) for title in titles) == 2 and any(
         "GB/s" in str(title) for title in titles
     )
+    assert command.main(["gelu", "--problem", "shape=3,5", *asked[5:], "--out", str(out)]) == 0
+    assert [(row["op"], row["problem"]) for row in json.loads(out.read_text())["rows"]] == [("unary", "gelu f32 [3,5]")]
+    assert command.main(["gelu", "--every-kind"]) == 2 and "unary, and got one of its functions" in capsys.readouterr().err
     for wrong, why in (("shape=a", "extents"), ("no_such=1", "no_such"), ("shape=0x", "shape")):
         assert command.main(["softmax", "--problem", wrong]) == 2
         assert why in capsys.readouterr().err

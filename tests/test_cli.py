@@ -147,6 +147,11 @@ def test_a_function_is_its_plan_with_the_kind_filled_in(capsys: Capture) -> None
     assert status == 0 and out.startswith("usage: baracuda-kernels explain gelu")
 
 
+def test_a_function_stands_for_its_plan_where_kernels_are_checked(capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "verify", "gelu", "neg", "--quick", "--element", "f32", "--check", "accuracy", "--case", "0")
+    assert status == 0 and "\n unary\n" in out and "1 of 1 promises kept by 1 kernels" in out
+
+
 def test_every_function_has_a_problem_of_its_plan() -> None:
     for name, function in registry.functions().items():
         asked = named(name)
@@ -363,7 +368,7 @@ def test_accuracy_that_is_interrupted(capsys: Capture, monkeypatch: pytest.Monke
     monkeypatch.setattr(accuracy, "measure", once)
     run = tmp_path / "run.json"
     status, _, complaint = ask(capsys, "accuracy", "exp", "log", "--element", "bf16", "--json", str(run))
-    assert (status, complaint.strip()) == (130, "Stopped; measured were 1 of 2.")
+    assert (status, complaint) == (130, "Stopped; measured were 1 of 2.\n")
     assert [each["op"] for each in json.loads(run.read_text())["ops"]] == ["exp"]
 
 

@@ -56,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     found: list[accuracy.Measured] = []
     try:
         with terminated_is_interrupted():
-            for each in track(every, "measuring", total=len(questions), console=complaints, transient=True):
+            hidden = not complaints.is_terminal
+            for each in track(every, "measuring", total=len(questions), console=complaints, transient=True, disable=hidden):
                 found.append(each)  # one by one: what was found before an interruption is kept
     except KeyboardInterrupt:
         complaints.print(f"Stopped; measured were {len(found)} of {len(questions)}.", markup=False)

@@ -102,7 +102,7 @@ def _race(problems: list[Problem], stream: Stream, options: argparse.Namespace) 
     for heading in ("op", "problem", "fastest"):
         found.add_column(heading, overflow="fold")
     add_numbers(found, "µs", "others")
-    for plan, descriptor in track(problems, "racing", console=complaints, transient=True):
+    for plan, descriptor in track(problems, "racing", console=complaints, transient=True, disable=not complaints.is_terminal):
         try:
             chosen = plan.select(stream, descriptor, MEASURE)
         except Error as why:
