@@ -20,11 +20,13 @@ import torch
 
 import baracuda_kernels as bk
 from baracuda_kernels.bench import command, engine, peers
-from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row, Settings, Task, measure, showcase
+from baracuda_kernels.bench.copies import COPIES
+from baracuda_kernels.bench.engine import PRODUCT, Row, Settings, Task, measure, showcase
 from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, FUNCTION, OPERATOR, RECORDED, measure_host
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, installed, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
 from baracuda_kernels.bench.timing import Times, interleaved
+from baracuda_kernels.cli.names import named
 from baracuda_kernels.core import registry
 
 QUICK = Settings(rounds=2, without=frozenset({COMPILED, JAX}))
@@ -53,6 +55,9 @@ def test_a_user_s_problem_with_a_picture(tmp_path: Path, capsys: pytest.CaptureF
     assert sum("softmax bf16 [6,40] axis 1" in str(title) for title in titles) == 2 and any(
         "GB/s" in str(title) for title in titles
     )
+    assert command.main(["gelu", "--problem", "shape=3,5", *asked[5:], "--out", str(out)]) == 0
+    assert [(row["op"], row["problem"]) for row in json.loads(out.read_text())["rows"]] == [("unary", "gelu f32 [3,5]")]
+    assert command.main(["gelu", "--every-kind"]) == 2 and "unary, and got one of its functions" in capsys.readouterr().err
     for wrong, why in (("shape=a", "extents"), ("no_such=1", "no_such"), ("shape=0x", "shape")):
         assert command.main(["softmax", "--problem", wrong]) == 2
         assert why in capsys.readouterr().err
@@ -150,6 +155,19 @@ def test_the_floor_is_the_longer_of_copy_and_product() -> None:
 def test_bytes_count_every_operand_once() -> None:
     assert bytes_moved(bk.SoftmaxPlan, SMALL) == 2 * 6 * 40 * 2
     assert bytes_moved(bk.SoftmaxBackwardPlan, SMALL_BACKWARD) == 3 * 6 * 40 * 4
+
+
+@pytest.mark.parametrize(
+    ("function", "floats"),
+    [
+        ("gelu", 2 * 48), ("add", 3 * 48), ("mul_backward", 5 * 48), ("add_backward", 3 * 48), ("floor_backward", 48),
+        ("sum_backward", 48 + 1), ("amax_backward", 2 * 48 + 2), ("max_with_indices_backward", 48 + 3), ("trace", 6 + 1),
+        ("trace_backward", 48 + 1), ("diff", 48 + 42), ("diff_backward", 48 + 42), ("trapezoid_backward", 48 + 6),
+    ],
+)  # fmt: skip
+def test_what_no_result_depends_on_is_not_moved(function: str, floats: int) -> None:
+    asked = named(function)
+    assert bytes_moved(asked.plan, asked.problem({"shape": (6, 8)})) == 4 * floats
 
 
 def test_inputs_are_exact_in_their_element_and_outputs_start_as_nan() -> None:
@@ -387,7 +405,7 @@ def test_a_run_with_a_wrong_kernel_fails(
 
 def test_an_unknown_op_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sofmax"]) == 2
-    assert "Did you mean softmax?" in capsys.readouterr().err
+    assert "Did you mean softmax, " in capsys.readouterr().err
 
 
 def test_a_gradient_that_is_not_written_is_no_peer() -> None:

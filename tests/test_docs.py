@@ -156,12 +156,22 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
 def test_what_was_measured_again_counts_once(generate: Any) -> None:
     from generator import performance
 
-    def run(share: float, *problems: str) -> Any:
-        rows = [{"op": "softmax", "kernel": "k", "descriptor": problem, "share_of_floor": share} for problem in problems]
+    few, many = (bk.UnaryDescriptor(bk.UnaryKind.EXP, (count,), bk.ElementKind.F32).plain() for count in (4, 400))
+
+    def run(share: float, *problems: Any, given: int = 8) -> Any:
+        rows = [
+            {"op": "unary", "kernel": "k", "descriptor": each, "share_of_floor": share, "bytes": given * each["shape"][0]}
+            for each in problems
+        ]
         return {"device": "cuda", "rows": rows}
 
-    told = json.loads(performance.shares([run(0.5, "a", "b"), run(0.7, "a")]))
-    assert told == {"cuda": {"k": [{"problem": "a", "share": 0.7}, {"problem": "b", "share": 0.5}]}}
+    told = json.loads(performance.shares([run(0.5, few, many), run(0.7, few)]))
+    assert told == {"cuda": {"k": [{"problem": few, "share": 0.7}, {"problem": many, "share": 0.5}]}}
+    # The floor was once a copy of all that was given, where a copy of what is read is meant.
+    told = json.loads(performance.shares([run(1.5, few, given=12)]))
+    assert told == {"cuda": {"k": [{"problem": few, "share": 1.0}]}}
+    told = json.loads(performance.shares([run(1.5, few, given=80_000)]))
+    assert told["cuda"]["k"][0]["share"] == 0.00015  # and not 0, which no time would follow from
 
 
 def test_a_recorded_run_becomes_tables() -> None:

@@ -155,7 +155,7 @@ def test_tune_refuses_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureF
     assert cli.main(["tune", "--out", str(out), "softmax"]) == 2
     assert "not a file of measured times" in capsys.readouterr().err and out.read_text() == "my notes"
     assert cli.main(["tune", "--out", str(tmp_path / "w.json"), "sofmax"]) == 2
-    assert "Did you mean softmax?" in capsys.readouterr().err
+    assert "Did you mean softmax, " in capsys.readouterr().err
     (tmp_path / "record.json").write_text("{}")
     assert cli.main(["tune", "--record", str(tmp_path / "record.json"), "--out", str(tmp_path / "w.json")]) == 2
     assert "record.json" in capsys.readouterr().err

@@ -148,7 +148,7 @@ def test_infinite_errors_can_be_written_down(double: None, capsys: Capture, tmp_
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (("sofmax",), "Did you mean softmax?"),
+        (("sofmax",), "Did you mean softmax, "),
         (("softmax", "--kernel", "numba.sofmax"), "Did you mean numba.softmax?"),
         (("softmax", "--kernel", "triton.softmax"), "triton.softmax cannot run"),
         (("softmax", "--element", "f12"), "no element corresponds to 'f12'"),

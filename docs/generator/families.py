@@ -79,7 +79,7 @@ def _layout(operand: Operand) -> str:
 
 
 def _lines_of_matrix(plan: AnyPlan) -> Iterator[ops.Line]:
-    return (line for line in ops.lines() if line.plan is plan)
+    return ops.lines([plan])
 
 
 def _kernels(plan: AnyPlan) -> list[str]:

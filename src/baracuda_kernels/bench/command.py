@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -15,13 +16,17 @@ from baracuda_kernels.bench.host import HostRow, measure_host
 from baracuda_kernels.bench.layouts import LAYOUTS
 from baracuda_kernels.bench.peers import COMPILED, JAX
 from baracuda_kernels.bench.problems import present_operands
-from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
+from baracuda_kernels.bench.stopping import INTERRUPTED, exit_status, terminated_is_interrupted
 from baracuda_kernels.check.ahead import compile_ahead
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.machine import cores
 from baracuda_kernels.core.nearest import no_such
+from baracuda_kernels.core.registry import op_name
+
+if TYPE_CHECKING:
+    from baracuda_kernels.cli.names import Named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,11 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown, 130 if interrupted. What is measured is kept, whatever happens next."""
-    plans = registry.plans()
-    unknown = [op for op in options.ops if op not in plans]
-    if unknown:
-        for name in unknown:
-            report.console(stderr=True).print(no_such("op", name, plans), markup=False, soft_wrap=True)
+    from baracuda_kernels.cli.names import UnknownOp, named  # the command line imports this module
+
+    try:
+        asked = [named(op) for op in options.ops or registry.plans()]
+    except UnknownOp as mistake:
+        report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
     without = {*options.without, *([COMPILED] if options.no_compile else ())}
     kind = DeviceKind(options.device)
@@ -94,18 +100,19 @@ def run(options: argparse.Namespace) -> int:
     )
     console = report.console()
 
-    ops = options.ops or list(plans)
     try:
-        tasks = [_laid_out(task, options.layout) for task in _tasks(ops, options, kind)]
+        tasks = [_laid_out(task, options.layout) for task in _tasks(asked, options, kind)]
     except (ValueError, TypeError) as mistake:
         report.console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
         return 2
+    only_problems = options.vary or options.problem or options.every_kind  # and no host time
+    ops = [] if only_problems else [op_name(each.plan) for each in asked if not each.fields]
     rows: list[Row] = []
     host_rows: list[HostRow] = []
     try:
         with terminated_is_interrupted():
             compile_ahead([(task.plan, task.descriptor) for task in tasks], device, options.jobs or cores(), console)
-            for each in measured(tasks, [] if options.vary or options.problem or options.every_kind else ops, settings, console):
+            for each in measured(tasks, ops, settings, console):
                 if isinstance(each, Row):
                     rows.append(each)
                 else:
@@ -135,22 +142,28 @@ def _report(rows: list[Row], host_rows: list[HostRow], options: argparse.Namespa
     console.print(f"written to {path}", markup=False)
 
 
-def _tasks(ops: list[str], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:
+def _tasks(asked: list[Named], options: argparse.Namespace, kind: DeviceKind) -> Iterator[Task]:
+    ops, functions = [op_name(each.plan) for each in asked], [each for each in asked if each.fields]
+    if functions and (options.vary or options.every_kind):
+        raise ValueError(f"--vary and --every-kind want plans, such as {op_name(functions[0].plan)}, and got one of its functions")
     if options.vary:
         for field_and_values in options.vary:
             yield from varied(ops, field_and_values, kind)
     elif options.every_kind:
         yield from of_every_kind(ops, Device(kind))
     elif not options.problem:
-        yield from showcase(ops, 1 if options.quick else None, kind)
+        for op, each in zip(ops, asked, strict=True):
+            if each.fields:
+                yield from (Task(op, each.plan, problem) for problem in each.showcase(kind))
+            else:
+                yield from showcase([op], 1 if options.quick else None, kind)
     elif len(ops) != 1:
         raise ValueError(f"--problem wants one op, and there are {len(ops)}")
     else:
         from baracuda_kernels.cli.fields import fields_of  # the command line imports this module
 
-        plan = registry.plans()[ops[0]]
         for text in options.problem:
-            yield Task(ops[0], plan, plan.cases.from_options(fields_of(text, plan.descriptor_type)))
+            yield Task(ops[0], asked[0].plan, asked[0].problem(fields_of(text, asked[0].plan.descriptor_type)))
 
 
 def _laid_out(task: Task, asked: list[str] | None) -> Task:
@@ -199,4 +212,4 @@ def _say(bar: Progress, whole: TaskID, what: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.bench", description=__doc__)
     add_arguments(parser)
-    return run(parser.parse_args(arguments))
+    return exit_status(lambda: run(parser.parse_args(arguments)))

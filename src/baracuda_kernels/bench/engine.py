@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from baracuda_kernels.bench.copies import COPIES, copies
 from baracuda_kernels.bench.correct import Comparison, compare
 from baracuda_kernels.bench.layouts import Layouts, describe_layouts
 from baracuda_kernels.bench.peers import PeerUnavailable, peers_of
@@ -39,7 +40,6 @@ class Task(NamedTuple):
 
 
 CPU = Device.cpu()
-COPIES = ("torch copy_", "numpy copyto")
 PRODUCT = "torch.matmul"  # of as many operations, in the problem's element
 FLOORS = (*COPIES, PRODUCT)
 MEASURED = "measured choice"  # what a race chooses
@@ -183,7 +183,7 @@ def measure(task: Task, settings: Settings) -> Row:
         return row
 
     product, operations = _product(flops, plan, descriptor, settings.device)
-    contenders = _copies(row.bytes, settings.device) | product | ours | _ready_peers(problem, settings, row.notes)
+    contenders = copies(row.bytes, settings.device) | product | ours | _ready_peers(problem, settings, row.notes)
     row.times = interleaved(contenders, settings.rounds, clock_of(settings.device))
     if PRODUCT in row.times:
         row.times[PRODUCT] = row.times[PRODUCT].scaled(flops / operations)
@@ -215,18 +215,6 @@ def _other_kernels(chosen: Plan[Any, Any]) -> Iterator[Plan[Any, Any]]:
         if kernel is not chosen.kernel:
             with contextlib.suppress(Unsupported):
                 yield type(chosen).force(kernel.name, Stream.on(chosen.device), chosen.descriptor)
-
-
-def _copies(moved: int, device: Device) -> dict[str, Callable[[], object]]:
-    """Copies that read half of the bytes and write the other half."""
-    import numpy
-    import torch
-
-    source, target = (torch.ones(max(1, moved // 8), dtype=torch.float32, device=str(device)) for _ in range(2))
-    if device.kind is DeviceKind.CUDA:
-        return {COPIES[0]: lambda: target.copy_(source)}
-    from_array, to_array = source.numpy(), target.numpy()
-    return dict(zip(COPIES, (lambda: target.copy_(source), lambda: numpy.copyto(to_array, from_array)), strict=True))
 
 
 def _product(

@@ -54,15 +54,15 @@ def present_operands(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> list
 
 
 def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor, layouts: Layouts = MappingProxyType({})) -> int:
-    """Every input read once, every output written once; of an input that is broadcast, what lies in memory."""
+    """What kernels have to read once and to write once; of an input that is broadcast, what lies in memory."""
     moved = 0
-    for operand in present_operands(plan, descriptor):
-        size = 0 if operand.access is Access.SCRATCH else operand.size(descriptor)
-        if operand.name in layouts:
+    for name, size in plan.cases.bytes_read(descriptor, plan.args_type.OPERANDS).items():
+        if name in layouts:
+            (operand,) = (each for each in plan.args_type.OPERANDS if each.name == name)
             shape = operand.shapes(descriptor)[0]
-            size = size * math.prod(stored_shape(shape, layouts[operand.name])) // max(1, math.prod(shape))
+            size = size * math.prod(stored_shape(shape, layouts[name])) // max(1, math.prod(shape))
         moved += size
-    return moved
+    return moved + sum(each.size(descriptor) for each in present_operands(plan, descriptor) if each.access is Access.WRITE)
 
 
 class Problem:

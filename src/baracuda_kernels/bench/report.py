@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -20,6 +21,8 @@ from baracuda_kernels.core.sku import BackendKind
 
 USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX, LIGER)  # of any op; others are particular to one
 
+_UNBOUNDED = 10_000  # columns
+
 _HEADINGS = {
     GIVEN: "PyTorch\ngiven", COMPILED: "torch.\ncompile", ARGS_ONCE: "plan.run", ARGS_EACH_CALL: "plan.run\nnew args"
 }  # fmt: skip
@@ -29,7 +32,26 @@ def console(stderr: bool = False) -> Console:
     """As wide as the terminal; 100 columns where the output goes to a file."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else 100
-    return Console(stderr=stderr, width=width, highlight=False)
+    return _Console(stderr=stderr, width=width, highlight=False)
+
+
+class _Console(Console):
+    """A table is as wide as its words and numbers at least, whatever the terminal: none of them is cut. Files get no spaces at line ends."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        unbounded = self.options.update(width=_UNBOUNDED)
+        tables = [each for each in objects if isinstance(each, Table)]
+        before, needed = self.width, max((self.measure(each, options=unbounded).minimum for each in tables), default=0)
+        if needed > before:
+            self.width = needed
+        if self.is_terminal:
+            super().print(*objects, **options)
+        else:
+            with self.capture() as printed:
+                super().print(*objects, **options)
+            self.file.write(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE))
+        if needed > before:
+            self.width = before
 
 
 LEGEND = (
@@ -54,6 +76,12 @@ def table(title: str | None = None) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
 
 
+def add_numbers(to: Table, *headings: str) -> None:
+    """Columns of numbers, which are not broken."""
+    for heading in headings:
+        to.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.split("\n"))))
+
+
 def bench_tables(rows: list[Row]) -> Iterator[Table]:
     """One table per op and kernel: floor and ours in ms, our share of the floor, how many times faster than each of the others."""
     for (op, kernel), group in itertools.groupby(rows, key=lambda row: (row.op, row.kernel)):
@@ -64,8 +92,7 @@ def _bench_table(title: str, rows: list[Row]) -> Table:
     others = list(dict.fromkeys(name for row in rows for name in row.others()))
     result = table(title)
     result.add_column("problem", overflow="fold")
-    for heading in ("floor", "ours", "share", *(_heading(name, rows[0].op) for name in others)):
-        result.add_column(heading, justify="right")
+    add_numbers(result, "floor", "ours", "share", *(_heading(name, rows[0].op) for name in others))
     for row in rows:
         if row.ours is None or row.floor is None:
             result.add_row(escape(row.problem), "", "WRONG" if row.wrong else "none", style="red")
@@ -86,8 +113,7 @@ def host_table(rows: list[HostRow]) -> Table:
     result = table("host time of one call: µs, quickest sample, PyTorch on one thread")
     for heading in ("op", "problem"):
         result.add_column(heading, overflow="fold")
-    for name in contenders:
-        result.add_column(_HEADINGS.get(name, name), justify="right")
+    add_numbers(result, *(_HEADINGS.get(name, name) for name in contenders))
     for row in rows:
         times = (f"{row.times[name].minimum * 1e6:.1f}" if name in row.times else "" for name in contenders)
         result.add_row(row.op, escape(row.problem), *times)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from baracuda_kernels.bench.engine import COPIES, PRODUCT, Row
+from baracuda_kernels.bench.copies import COPIES
+from baracuda_kernels.bench.engine import PRODUCT, Row
 
 __all__ = ["svg"]
 

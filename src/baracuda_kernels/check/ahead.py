@@ -29,7 +29,9 @@ def compile_ahead(
         questions = [(plan, descriptor, device, preference) for plan, descriptor in problems]
         compiled = answers(_compile_one, questions, jobs)
         with contextlib.suppress(BrokenProcessPool):  # where one was killed, what is missing is compiled when it is selected
-            for _ in track(compiled, "compiling", total=len(problems), console=console, transient=True):
+            for _ in track(
+                compiled, "compiling", total=len(problems), console=console, transient=True, disable=not console.is_terminal
+            ):
                 pass
 
 

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from baracuda_kernels.check.case import Case, Origin, problems
+from baracuda_kernels.check.processes import end_when_interrupted, interrupts_wait
 from baracuda_kernels.check.trial import launched
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -41,9 +42,10 @@ class Neighbour:
         search = os.pathsep.join(sys.path)
         more = {"BARACUDA_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONPATH": search}
         program = [sys.executable, "-m", "baracuda_kernels.check.neighbour"]
-        self.child = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | more, text=True, encoding="utf-8"
-        )
+        with interrupts_wait():
+            self.child = subprocess.Popen(
+                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | more, text=True, encoding="utf-8"
+            )
         atexit.register(self.close)
 
     def ask(self, case: Case) -> str:
@@ -81,6 +83,7 @@ def _read(text: str) -> Case:
 
 
 def main() -> None:
+    end_when_interrupted()
     for line in sys.stdin:
         try:
             answer = digest(_read(line))

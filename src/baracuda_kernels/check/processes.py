@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
@@ -12,12 +14,35 @@ A = TypeVar("A")
 
 
 def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator[A]:
-    """To one after the other; `jobs` of them at a time, in processes of their own."""
+    """To one after the other; `jobs` of them at a time, in processes of their own. Ctrl-C ends these without a word."""
     if jobs == 1:
         yield from map(answer, questions)
         return
-    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=end_when_interrupted) as pool:
         try:
-            yield from pool.map(answer, questions)
+            with interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
+                found = pool.map(answer, questions)
+            yield from found
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is raised afterwards here, and in processes that are started meanwhile when they have called `end_when_interrupted`."""
+    if not hasattr(signal, "pthread_sigmask"):  # as on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_when_interrupted() -> None:
+    """Without a traceback in each process: the one that asks says what happened."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

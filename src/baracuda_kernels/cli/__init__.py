@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
 import baracuda_kernels
-from baracuda_kernels.cli import accuracy, bench, cache, demo, explain, ops, tune, verify
-
-SUBCOMMANDS = (ops, explain, demo, verify, accuracy, bench, tune, cache)
+from baracuda_kernels.bench.stopping import exit_status
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 where all went well, 1 where the answer is no, 2 where the question was wrong."""
+    """0 where all went well, 1 where the answer is no, 2 where the question was wrong, 130 where it was interrupted."""
+    return exit_status(functools.partial(_run, arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    # Imported here, so that an interruption meanwhile is one like any other.
+    from baracuda_kernels.cli import accuracy, bench, cache, demo, explain, ops, tune, verify
+
     parser = argparse.ArgumentParser(
         prog="baracuda-kernels", description="ML ops as plans: which kernel runs and why, and what its numbers are worth."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {baracuda_kernels.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in SUBCOMMANDS:
+    for module in (ops, explain, demo, verify, accuracy, bench, tune, cache):
         module.add_to(commands)
     options = parser.parse_args(arguments)
     status: int = options.run(options)

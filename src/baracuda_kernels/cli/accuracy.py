@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.progress import track
 
-from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.bench.report import add_numbers, console, table
 from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.cli.counts import count
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -56,13 +56,15 @@ def run(options: argparse.Namespace) -> int:
     found: list[accuracy.Measured] = []
     try:
         with terminated_is_interrupted():
-            for each in track(every, "measuring", total=len(questions), console=complaints, transient=True):
+            hidden = not complaints.is_terminal
+            for each in track(every, "measuring", total=len(questions), console=complaints, transient=True, disable=hidden):
                 found.append(each)  # one by one: what was found before an interruption is kept
     except KeyboardInterrupt:
         complaints.print(f"Stopped; measured were {len(found)} of {len(questions)}.", markup=False)
     out, shown = console(), table()
-    for heading in ("op", "element", "operands", "worst ulp", "at", "misplaced"):
-        shown.add_column(heading, justify="left" if heading in ("op", "element") else "right")
+    for heading in ("op", "element"):
+        shown.add_column(heading, no_wrap=True)
+    add_numbers(shown, "operands", "worst ulp", "at", "misplaced")
     for each in found:
         style = None if each.holds else "red"
         shown.add_row(

@@ -46,8 +46,7 @@ def demo_table(rows: list[Row]) -> Table:
     result.caption_justify = "left"
     for heading in ("op and problem", "kernel"):
         result.add_column(heading, overflow="fold")
-    for heading in ("error", "ms", "of copy\nfloor", "vs\nPyTorch", "given\nmemory"):
-        result.add_column(heading, justify="right")
+    report.add_numbers(result, "error", "ms", "of copy\nfloor", "vs\nPyTorch", "given\nmemory")
     for op, group in itertools.groupby(rows, key=lambda row: row.op):
         result.add_row(f"[bold]{op}[/]")
         for row in group:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from baracuda_kernels.bench.report import console
 from baracuda_kernels.cli.fields import add_field_options, given_fields
-from baracuda_kernels.cli.names import UnknownOp, plan_named
+from baracuda_kernels.cli.names import UnknownOp, named
 from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
@@ -38,7 +38,7 @@ _MEANINGS = {
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("explain", help="which kernel serves a problem, and why not the others", description=__doc__)
-    parser.add_argument("op", metavar="OP", help="such as softmax_backward; `explain OP --help` lists its options")
+    parser.add_argument("op", metavar="OP", help="such as softmax_backward or gelu; `explain OP --help` lists its options")
     parser.add_argument("options", nargs=argparse.REMAINDER, metavar="...", help="such as --shape 64,1024 --dtype bf16")
     parser.set_defaults(run=run)
 
@@ -46,9 +46,10 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     complaints = console(stderr=True)
     try:
-        plan = plan_named(options.op)
-        question = _parser(plan).parse_args(options.options)
-        descriptor = plan.cases.from_options(given_fields(question, plan.descriptor_type))
+        asked = named(options.op)
+        plan = asked.plan
+        question = _parser(options.op, plan).parse_args(options.options)
+        descriptor = asked.problem(given_fields(question, plan.descriptor_type))
         preference = _preference(question)
         if question.wisdom is not None:
             load_wisdom(question.wisdom)
@@ -74,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parser(plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"baracuda-kernels explain {op_name(plan)}", description=plan.__doc__)
+def _parser(op: str, plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"baracuda-kernels explain {op}", description=plan.__doc__)
     add_field_options(parser, plan.descriptor_type)
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
     parser.add_argument("--json", action="store_true", help="everything as JSON")

@@ -1,14 +1,17 @@
-"""`baracuda-kernels ops`: which kernels serve which op, on which device, for which elements."""
+"""`baracuda-kernels ops`: every op in a line; `ops OP`: which kernels serve it, on which device, for which elements."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from baracuda_kernels.bench.report import console, table
+from rich.markup import escape
+
+from baracuda_kernels.bench.report import add_numbers, console, table
+from baracuda_kernels.cli.names import UnknownOp, named
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import FLOATS, ElementKind
@@ -17,16 +20,23 @@ from baracuda_kernels.core.plan import Plan
 
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("ops", help="the matrix of ops, elements, devices and kernels", description=__doc__)
-    parser.add_argument("--markdown", action="store_true", help="as Markdown, without what is particular to this machine")
+    parser = commands.add_parser("ops", help="the ops, or the kernels of one", description=__doc__)
+    parser.add_argument("op", nargs="?", metavar="OP", help="show its kernels, such as softmax or gelu")
+    parser.add_argument("--markdown", action="store_true", help="all as Markdown, without what is particular to this machine")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.markdown:
         print(markdown(), end="")
+    elif options.op is None:
+        show_all()
     else:
-        show()
+        try:
+            show_one(named(options.op).plan)
+        except UnknownOp as mistake:
+            console(stderr=True).print(str(mistake), markup=False, soft_wrap=True)
+            return 2
     return 0
 
 
@@ -40,14 +50,14 @@ class Line:
     places: dict[ElementKind, int]
 
 
-def lines() -> Iterator[Line]:
-    for op, plan in registry.plans().items():
+def lines(plans: Iterable[type[Plan[Any, Any]]]) -> Iterator[Line]:
+    for plan in plans:
         for kernel in plan.kernels:
             rivals = [other for other in plan.kernels if other.device is kernel.device]
             places = {
                 element: 1 + [rival for rival in rivals if element in rival.elements].index(kernel) for element in kernel.elements
             }
-            yield Line(op, plan, kernel, places)
+            yield Line(registry.op_name(plan), plan, kernel, places)
 
 
 def served(matrix: list[Line]) -> list[ElementKind]:
@@ -55,23 +65,41 @@ def served(matrix: list[Line]) -> list[ElementKind]:
     return [element for element in ElementKind if any(element in line.places for line in matrix)]
 
 
-def show() -> None:
-    matrix = list(lines())
-    result = table("Ops and their kernels; the numbers say in which order they are tried.")
-    for heading in ("op", "kernel", "device", "layout"):
-        result.add_column(heading, overflow="fold", no_wrap=heading == "kernel")
-    for heading in (*map(str, FLOATS), "others"):
-        result.add_column(heading, justify="right")
+def show_all() -> None:
+    """A line an op: its name, the backends that serve it, what it computes."""
+    out, plans = console(), registry.plans()
+    width = max(map(len, plans))
+    for category, of_category in itertools.groupby(sorted(plans.items(), key=_category), key=_category):
+        out.print(f"[bold]{category}[/]")
+        for op, plan in of_category:
+            backends = ", ".join(dict.fromkeys(kernel.backend.value for kernel in plan.kernels))
+            line = f"  {op:{width}}  {backends:20}  {_first_line(plan)}"
+            out.print(line, markup=False, no_wrap=True, overflow="ellipsis", soft_wrap=not out.is_terminal)
+    out.print("\n`baracuda-kernels ops OP` shows the kernels of one.", markup=False)
+
+
+def _category(op_and_plan: tuple[str, type[Plan[Any, Any]]]) -> str:
+    return op_and_plan[1].category.value
+
+
+def show_one(plan: type[Plan[Any, Any]]) -> None:
+    """Its kernels, with the order in which they are tried for an element, and its functions."""
+    out, result = console(), table()
+    out.print(f"[bold]{registry.op_name(plan)}[/]: {escape(_first_line(plan))}")
+    for heading in ("kernel", "device", "layout"):
+        result.add_column(heading, no_wrap=True)
+    add_numbers(result, *map(str, FLOATS), "others")
     result.add_column("here")
-    for op, group in itertools.groupby(matrix, key=lambda line: line.op):
-        for position, line in enumerate(group):
-            places = [str(line.places.get(element, "")) for element in FLOATS]
-            others = ", ".join(sorted({str(place) for element, place in line.places.items() if not element.is_float}))
-            kernel = line.kernel
-            cells = (kernel.name, kernel.device.value, kernel.layout.value, *places, others, available(kernel))
-            result.add_row(op if position == 0 else "", *cells)
-        result.add_section()
-    console().print(result)
+    for line in lines([plan]):
+        places = [str(line.places.get(element, "")) for element in FLOATS]
+        others = ", ".join(sorted({str(place) for element, place in line.places.items() if not element.is_float}))
+        kernel = line.kernel
+        result.add_row(kernel.name, kernel.device.value, kernel.layout.value, *places, others, available(kernel))
+    out.print(result)
+    out.print("The numbers say in which order kernels are tried for an element.")
+    functions = [function.name for function in registry.functions().values() if function.plan is plan]
+    if functions:
+        out.print(f"Functions: {', '.join(functions)}.", markup=False)
 
 
 def available(kernel: Kernel) -> str:
@@ -82,7 +110,7 @@ def available(kernel: Kernel) -> str:
 
 def markdown() -> str:
     """The matrix as a page of the docs: the same on every machine."""
-    matrix = list(lines())
+    matrix = list(lines(registry.plans().values()))
     elements = served(matrix)
     text = [
         "# Ops",

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baracuda_kernels.bench.problems import describe
-from baracuda_kernels.bench.report import console, table
+from baracuda_kernels.bench.report import add_numbers, console, table
 from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.cli.counts import count
-from baracuda_kernels.cli.names import UnknownOp, plan_named
+from baracuda_kernels.cli.names import UnknownOp, named
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all; a function such as gelu stands for its plan")
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--quick", action="store_true", help="a few small problems")
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     complaints = console(stderr=True)
     depth = Depth.QUICK if options.quick else Depth.FULL if options.full else Depth.USUAL
     try:
-        plans = tuple(map(plan_named, dict.fromkeys(options.ops))) or tuple(registry.plans().values())
+        plans = tuple(dict.fromkeys(named(op).plan for op in options.ops)) or tuple(registry.plans().values())
         device = Device(options.device)
         question = verify.Question(plans, device, depth, options.kernel, options.element, options.check, options.case)
         questions = verify.parts(question)
@@ -133,9 +133,8 @@ def _table(lines: list[Line]) -> Table:
     result = table()
     result.caption = "error: relative, of the output closest to its bound; ulp: of single elements; -: not promised, or not asked"
     result.caption_justify = "left"
-    result.add_column("kernel", no_wrap=True)
-    for heading in ("error", "of its\nbound", "worst\nulp", "rms\nulp", *map(_heading, shown)):
-        result.add_column(heading, justify="right")
+    result.add_column("kernel")
+    add_numbers(result, "error", "of its\nbound", "worst\nulp", "rms\nulp", *map(_heading, shown))
     op = None
     for line in lines:
         if line.op != op:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from random import Random
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.element import ElementKind
 
@@ -85,6 +86,11 @@ class Cases(Generic[D]):
     def from_options(self, options: dict[str, Any]) -> D:
         """The problem that a user names by some of its fields; the others are those of the first showcase."""
         return replace(next(self.showcase()), **options)
+
+    def bytes_read(self, descriptor: D, operands: Sequence[Operand]) -> dict[str, int]:
+        """What kernels have to read of each input: all of it, unless no result depends on its elements."""
+        given = (each for each in operands if not each.writes and each.presence(descriptor) is not False)
+        return {each.name: each.size(descriptor) for each in given}
 
     def flops(self, descriptor: D) -> int:
         """Floating-point operations, a function such as exp counted as one."""

@@ -38,7 +38,7 @@ class Explanation:
 
     @staticmethod
     def of(plan: Plan[Any, Any], with_times: bool = True) -> Explanation:
-        """`with_times` measures how fast this machine copies, once per process."""
+        """`with_times` measures how long this machine takes to copy as many bytes."""
         prediction = None
         if with_times:
             from baracuda_kernels.bench.prediction import predict
@@ -87,9 +87,15 @@ class Explanation:
         if self.predicted_seconds is not None and self.predicted_share is not None:
             said["predicted"] = f"{_duration(self.predicted_seconds)}, {self.predicted_share:.0%} of the floor"
         if self.measured_seconds is not None:
-            share = f", {self.floor_seconds / self.measured_seconds:.0%} of the floor" if self.floor_seconds else ""
-            said["measured"] = f"{_duration(self.measured_seconds)}{share}"
+            said["measured"] = f"{_duration(self.measured_seconds)}{self._beside_floor(self.measured_seconds)}"
         return said
+
+    def _beside_floor(self, seconds: float) -> str:
+        if not self.floor_seconds:
+            return ""
+        if seconds < self.floor_seconds:  # as ops can be that read more than they write: no share of what is no floor for them
+            return ", less than a copy of as many bytes takes"
+        return f", {self.floor_seconds / seconds:.0%} of the floor"
 
 
 def _duration(seconds: float) -> str:

@@ -7,10 +7,15 @@ from collections.abc import Iterable
 
 __all__ = ["no_such"]
 
+_MOST_LISTED = 12  # more than that nobody reads
+
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    """A sentence with the nearest name, and all the others."""
+    """A sentence with the nearest name and all others, or, where these are many, with the nearest ones."""
     names = list(known)
-    nearest = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f" Did you mean {nearest[0]}?" if nearest else ""
-    return f"There is no {kind} {name!r} here.{hint} The {kind}s are: {', '.join(names)}."
+    few = len(names) <= _MOST_LISTED
+    nearest = difflib.get_close_matches(name.lower(), names, n=1 if few else 3)
+    others = f"{', '.join(nearest[:-1])} or " if nearest[1:] else ""
+    hint = f" Did you mean {others}{nearest[-1]}?" if nearest else ""
+    listed = f" The {kind}s are: {', '.join(names)}." if few else ""
+    return f"There is no {kind} {name!r} here.{hint}{listed}"

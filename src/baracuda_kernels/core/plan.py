@@ -130,6 +130,12 @@ class Plan(Generic[D, A]):
         cls._all_prepared(choices, stream, descriptor, preference)
 
     @classmethod
+    def candidate_names(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> list[str]:
+        """Whom a race for this problem would be between."""
+        _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
+        return [choice.name for choice in choices]
+
+    @classmethod
     def _choices(
         cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Kernel, tuple[Reason, ...]], list[Candidate]]:
@@ -262,7 +268,7 @@ class Plan(Generic[D, A]):
         return self._workspace_size
 
     def explain(self, with_times: bool = True) -> Explanation:
-        """Why this kernel, what it promises and what it will cost; `with_times` measures how fast this machine copies, once."""
+        """Why this kernel, what it promises and what it will cost; `with_times` measures a copy of as many bytes."""
         return Explanation.of(self, with_times)
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from baracuda_kernels.core.element import ElementKind
 
 __all__ = [
     "HALVES", "MOST_NUMBERS", "Expr", "Program", "Traced", "constant", "in_order", "input_of", "make", "number_beside", "parameter_of",
-    "rebuilt", "register", "traced_like", "untraced",
+    "read_by", "rebuilt", "register", "traced_like", "untraced",
 ]  # fmt: skip
 
 Number = float | int | bool
@@ -174,6 +174,12 @@ def input_of(place: int, element: ElementKind) -> Expr:
 def parameter_of(place: int) -> Expr:
     """A number that is given with the launch, in f64."""
     return make("parameter", ElementKind.F64, value=place)
+
+
+def read_by(program: Program, given: Mapping[str, int]) -> dict[str, int]:
+    """What is given for the program's inputs, in their order, and 0 for those that no result depends on."""
+    read = program.read_inputs()
+    return {name: size if place in read else 0 for place, (name, size) in enumerate(given.items())}
 
 
 def in_order(results: tuple[Expr, ...]) -> list[Expr]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.formula.expression import Program, in_order
+from baracuda_kernels.formula.expression import Program, in_order, read_by
 from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor
 from baracuda_kernels.ops.elementwise.rows import Row
 
@@ -43,6 +44,9 @@ class ElementByElement(Cases[Any]):
         alone = replace(descriptor, shape=descriptor.shape[1:])
         for place in places(descriptor.shape[0]):
             yield Part(alone, partial(take, place=place))
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        return read_by(descriptor.program, super().bytes_read(descriptor, operands))
 
     def flops(self, descriptor: Any) -> int:
         return math.prod(descriptor.shape) * len(in_order(descriptor.program.results))

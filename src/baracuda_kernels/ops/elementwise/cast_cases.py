@@ -42,6 +42,11 @@ class CastCases(ElementByElement):
         for source, target in SHOWN:
             yield self.descriptor(shape, ElementKind(source), ElementKind(target))
 
+    def from_options(self, options: dict[str, Any]) -> CastDescriptor:
+        if options.get("kind") is CastKind.BITCAST:  # which elements of one size take
+            options = {"element": ElementKind.F32, "result_element": ElementKind.I32} | options
+        return super().from_options(options)
+
     def inputs(self, descriptor: CastDescriptor, rng: Any) -> dict[str, Any]:
         """Some of them beyond what short integers hold."""
         values = rng.uniform(-300.0, 300.0, descriptor.shape)

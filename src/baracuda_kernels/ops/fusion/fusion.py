@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
-from baracuda_kernels.core.args import Args, read, write
+from baracuda_kernels.core.args import Args, Operand, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import FLOATS, ElementKind
@@ -19,7 +19,7 @@ from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
-from baracuda_kernels.formula.expression import Expr, Program
+from baracuda_kernels.formula.expression import Expr, Program, read_by
 from baracuda_kernels.formula.operations import OPERATIONS
 from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
@@ -190,6 +190,9 @@ class FusedCases(Cases[Any]):
         for number in range(2 if element is ElementKind.F32 else 1):
             for shape in CORNERS:
                 yield self.problem(number, shape, element)
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        return read_by(descriptor.program, super().bytes_read(descriptor, operands))
 
     def draw(self, random: Random, element: ElementKind) -> FusedDescriptor:
         shape = tuple(random.choice((0, 1, 2, 3, 5, 16, 17, 31)) for _ in range(random.randint(0, 4)))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.layout import Shape
+from baracuda_kernels.ops.neighbours.runs import Scan
 
 __all__ = ["LineCases"]
 
@@ -41,6 +43,13 @@ class LineCases(Cases[Any]):
 
         every = numpy.moveaxis(values, descriptor.axis, -1)
         return every.reshape(math.prod(every.shape[:-1]), every.shape[-1])[line]
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        read: set[int] = set()
+        for run in descriptor.runs:
+            read |= {run.input} if isinstance(run, Scan) else {each.operand for each in run.reads}
+        given = super().bytes_read(descriptor, operands)
+        return {each.name: given[each.name] if at in read else 0 for at, each in enumerate(operands) if each.name in given}
 
     def steps(self, descriptor: Any) -> int:
         """Operations that make one result."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
 
+from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
+from baracuda_kernels.formula.expression import read_by
 from baracuda_kernels.ops.reduction import reference
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
@@ -22,6 +24,7 @@ from baracuda_kernels.ops.reduction.descriptor import (
     ReducePairKind,
     ReduceToDescriptor,
 )
+from baracuda_kernels.ops.reduction.program import gradient_program, helpers_of
 
 __all__ = ["ReduceBackwardCases", "ReduceCases", "ReduceChoiceBackwardCases", "ReducePairBackwardCases", "ReduceToCases"]
 
@@ -62,7 +65,7 @@ TRUTHS = (
 
 
 class ReduceCases(Cases[Any]):
-    HOLDS_ROWS = False  # whether programs do, to know what they come to
+    HOLDS_ROWS = False  # whether programs do, to know what they come to, as those of gradients do
 
     def __init__(self, descriptor: Any, every: Any) -> None:
         super().__init__(descriptor)
@@ -114,6 +117,12 @@ class ReduceCases(Cases[Any]):
         if parameters and math.isinf(parameters[0]):
             shape = tuple(max(extent, 1) for extent in shape)
         return self.descriptor(kind, shape, mask, element, random.random() < 0.5, parameters)
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        given = super().bytes_read(descriptor, operands)
+        if not self.HOLDS_ROWS or helpers_of(descriptor):  # which need the elements
+            return given
+        return read_by(gradient_program(descriptor), given)
 
     def showcase(self) -> Iterator[ReduceDescriptor]:
         yield from self._shown(SHOWCASE)
@@ -205,6 +214,9 @@ class ReduceChoiceBackwardCases(ReduceCases):
 
     def _serves(self, kind: Any) -> bool:
         return bool(self._row(kind).is_choice)
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        return super().bytes_read(descriptor, operands) | {"input": 0}
 
     def inputs(self, descriptor: Any, rng: Any) -> dict[str, Any]:
         return {"second": rng.integers(0, max(descriptor.count, 1), descriptor.result_shape).astype(float)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from random import Random
 from typing import Any
 
-from baracuda_kernels.core.args import Args, read, write
+from baracuda_kernels.core.args import Args, Operand, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.descriptor import Descriptor, Shape, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import FLOATS, ElementKind
@@ -111,6 +111,13 @@ class TraceCases(Cases[Any]):
 
         for place in places(math.prod(batch) if math.prod(descriptor.shape) else 0):
             yield Part(replace(descriptor, shape=descriptor.shape[-2:]), partial(take, place=place))
+
+    def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
+        """Of matrices their diagonal, or, for the gradient, nothing."""
+        matrices = (
+            0 if isinstance(descriptor, TraceBackwardDescriptor) else math.prod(descriptor.diagonal_shape) * descriptor.element.size
+        )
+        return super().bytes_read(descriptor, operands) | {"input": matrices}
 
     def flops(self, descriptor: Any) -> int:
         return math.prod(descriptor.diagonal_shape)
