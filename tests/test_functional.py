@@ -79,7 +79,7 @@ def bits(array: Any) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def wide_types() -> Iterator[None]:
+def with_64_bits() -> Iterator[None]:
     """JAX has 64-bit numbers."""
     with wide_types() if jax is not None else contextlib.nullcontext():
         yield
