@@ -138,6 +138,6 @@ def _kinds(option: Option) -> tuple[Any, ...]:
 def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:
     if is_axes and isinstance(value, int):
         return (value,)
-    if is_element and not isinstance(value, torch.dtype | None):
+    if is_element and value is not None and not isinstance(value, torch.dtype):  # no union: Dynamo of PyTorch 2.9 knows none
         return DTYPES[ElementKind.of(value)]
     return value.value if isinstance(value, Enum) else value
