@@ -5,7 +5,7 @@ PYTHON := $(shell for p in python3.11 python3; do \
 BIN := .venv/bin
 READY := .venv/installed
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs dist clean
 
 demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both
 	$(BIN)/baracuda-kernels demo
@@ -25,6 +25,12 @@ bench: $(READY)  ## the whole bench, with every peer that is installed; results 
 docs: $(READY)  ## the generated parts of README.md and docs/
 	$(BIN)/python docs/generate.py
 
+dist: $(READY)  ## the wheel and the source distribution, in dist/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed, as python3.11 or python3"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -32,4 +38,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -105,7 +105,9 @@ def test_strides_and_given_memory() -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_in_jax(name: str) -> None:
     jax = pytest.importorskip("jax")
-    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+    from baracuda_kernels.interop.jax_arrays import wide_types
+
+    with wide_types(), jax.default_device(jax.devices("cpu")[0]):
         given = [jax.numpy.asarray(each.numpy()) for each in operands()]
         ours = getattr(bk, name)
 

@@ -80,7 +80,7 @@ def test_every_plan_is_described_on_a_linked_page_with_an_example(generate: Any)
         assert all(shown for _, shown in BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8")):
         there = page.parent / target if target else page

@@ -67,10 +67,7 @@ def test_gradients_are_what_the_elements_were(name: str, dtype: torch.dtype) -> 
     gradients = []
     for is_cast in (False, True):
         x = _drawn(torch.bfloat16, name).requires_grad_()
-        if is_cast:
-            result = getattr(bt, name)(bt.cast(x, dtype), dim=1)
-        else:
-            result = getattr(bt, name)(x, dim=1, dtype=dtype)
+        result = getattr(bt, name)(bt.cast(x, dtype), dim=1) if is_cast else getattr(bt, name)(x, dim=1, dtype=dtype)
         assert result.dtype is dtype
         result.backward(upstream)
         gradients.append(x.grad)

@@ -253,8 +253,8 @@ def test_gradient_is_its_reference(row: Row) -> None:
         d = stored(numpy.random.default_rng(3).uniform(0.5, 2.0, operands[0].shape), element)
         for parameters in choices(row, element):
             every = computed(derived(row, element), [*operands, d], element, parameters)
-            for found, reference in zip(every, reference_gradients(row, d, operands, parameters), strict=True):
-                found, expected = stored(found, element), stored(reference, element)
+            for wide, reference in zip(every, reference_gradients(row, d, operands, parameters), strict=True):
+                found, expected = stored(wide, element), stored(reference, element)
                 # Around its zeros a gradient is right by the scale of the result's.
                 error = apart(found, expected, element, least=d)
                 assert (error <= 2 * ALLOWED[element]).all(), shown(row, element, operands, found, expected, error)
@@ -347,8 +347,8 @@ def test_reference_gradient_is_pytorch(row: Row) -> None:
             every = torch.autograd.grad(result, tensors, d, materialize_grads=True)
         except NotImplementedError as absent:  # PyTorch 2.11 has none for nextafter
             pytest.skip(str(absent))
-        for found, expected in zip(every, reference_gradients(row, d.numpy(), operands, parameters), strict=True):
-            found, expected = (found + 0).numpy(), numpy.broadcast_to(expected, d.shape)
+        for gradient, reference in zip(every, reference_gradients(row, d.numpy(), operands, parameters), strict=True):
+            found, expected = (gradient + 0).numpy(), numpy.broadcast_to(reference, d.shape)
             error = ~agrees(row, found, expected)
             assert not error.any(), shown(row, F64, operands, found, expected, error)
 

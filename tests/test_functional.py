@@ -30,6 +30,8 @@ from conftest import DEVICE, STREAM, own_functions
 
 try:
     import jax
+
+    from baracuda_kernels.interop.jax_arrays import wide_types
 except ImportError:  # an optional framework
     jax = None
 
@@ -77,9 +79,9 @@ def bits(array: Any) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def wide_types() -> Iterator[None]:
+def with_64_bits() -> Iterator[None]:
     """JAX has 64-bit numbers."""
-    with jax.enable_x64(True) if jax is not None else contextlib.nullcontext():
+    with wide_types() if jax is not None else contextlib.nullcontext():
         yield
 
 

@@ -106,3 +106,16 @@ def test_one_is_neither_true_nor_one_point_nought() -> None:
     assert bk.cumsum(x, 1)[0].tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(bk.InvalidProblem):
         bk.cumsum(x, True)
+
+
+def test_an_array_is_not_looked_up() -> None:
+    class Traced:
+        def __array__(self) -> numpy.ndarray:
+            raise AssertionError("converted")
+
+        def __hash__(self) -> int:
+            raise AssertionError("hashed")
+
+    with pytest.raises(TypeError, match="unhashable type: 'list'"):
+        hash(identity(Traced()))
+    assert identity(numpy.int64(3)) == (numpy.int64, 3)

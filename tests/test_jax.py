@@ -19,7 +19,9 @@ jnp = jax.numpy
 @pytest.fixture(autouse=True)
 def wide_types_on_the_cpu() -> Iterator[None]:
     """Within transformations JAX's own devices do not matter: functions are served on the CPU there."""
-    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+    from baracuda_kernels.interop.jax_arrays import wide_types
+
+    with wide_types(), jax.default_device(jax.devices("cpu")[0]):
         yield
 
 
@@ -156,8 +158,10 @@ def test_halves() -> None:
 
 
 def test_wide_numbers_stay_wide_where_jax_would_narrow_them() -> None:
+    from baracuda_kernels.interop.jax_arrays import wide_types
+
     x = drawn(4, 8)
-    with jax.enable_x64(False):
+    with wide_types(False):
         assert bk.softmax(x).dtype == jnp.float64
 
 

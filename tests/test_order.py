@@ -234,7 +234,9 @@ def test_gradients_in_jax(rng: numpy.random.Generator) -> None:
         (lambda x: bk.median(x, 1)[0], lambda x: jax.numpy.median(x, 1)),
         (bk.median, jax.numpy.median),
     ]
-    with jax.enable_x64(True):  # indices are i64
+    from baracuda_kernels.interop.jax_arrays import wide_types
+
+    with wide_types():  # indices are i64
         x = jax.numpy.asarray(rng.standard_normal((5, 9)))
         for pair in pairs:
             ours, theirs = (jax.grad(lambda x, each=each: (each(x) ** 2).sum())(x) for each in pair)

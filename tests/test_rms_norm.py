@@ -129,10 +129,10 @@ def test_workspace_is_a_function_of_the_problem(threads: Any) -> None:
             assert sizes.setdefault(rows, plan.workspace_size) == plan.workspace_size
     assert sizes[0] == 0 and sizes[1] == 112 * 8 and sizes[10**12] == 64 * 112 * 8
     assert RMSNormBackwardPlan.select(CPU, RMSNormBackwardDescriptor((50, 100), 2, False, F32)).workspace_size == 0
+    plan = RMSNormBackwardPlan.select(CPU, RMSNormBackwardDescriptor((50, 100), 2, True, F32))
+    x, gamma = numpy.ones((50, 100), "f4"), numpy.ones(100, "f4")
+    args = {"dy": x, "x": x, "gamma": gamma, "rms": x[:, :1], "dx": numpy.empty_like(x), "dgamma": numpy.empty_like(gamma)}
     with pytest.raises(bk.WorkspaceTooSmall):
-        plan = RMSNormBackwardPlan.select(CPU, RMSNormBackwardDescriptor((50, 100), 2, True, F32))
-        x, gamma = numpy.ones((50, 100), "f4"), numpy.ones(100, "f4")
-        args = {"dy": x, "x": x, "gamma": gamma, "rms": x[:, :1], "dx": numpy.empty_like(x), "dgamma": numpy.empty_like(gamma)}
         plan.run(CPU, NONE, RMSNormBackwardArgs(**args))
 
 

@@ -129,8 +129,8 @@ def test_what_is_refused() -> None:
 
 def test_indices_are_an_output_of_extrema_alone() -> None:
     x, result, indices = numpy.ones(3, numpy.float32), numpy.empty(3, numpy.float32), numpy.empty(3, numpy.int64)
+    plan = ScanPlan.select(STREAM, ScanDescriptor(ScanKind.CUMSUM, (3,), 0, bk.ElementKind.F32))
     with pytest.raises(bk.Error):
-        plan = ScanPlan.select(STREAM, ScanDescriptor(ScanKind.CUMSUM, (3,), 0, bk.ElementKind.F32))
         plan.run(STREAM, bk.Workspace.none(), plan.args_type(input=x, result=result, indices=indices))
     plan = ScanPlan.select(STREAM, ScanDescriptor(ScanKind.CUMMAX, (3,), 0, bk.ElementKind.F32, indices=False))
     plan.run(STREAM, bk.Workspace.none(), plan.args_type(input=x, result=result))

@@ -8,6 +8,8 @@ import ast
 import re
 from pathlib import Path
 
+__version__ = "0.1.0"
+
 
 def _declared() -> dict[str, str]:
     """Name to module, from the stub beside this file; a star stands for all functions in that module's stub."""
@@ -21,30 +23,18 @@ def _declared() -> dict[str, str]:
                     names |= dict.fromkeys(functions, module)
                 else:
                     names[alias.asname or alias.name] = module
-    return names
+    return dict(sorted(names.items()))
 
 
 def _stub(name: str) -> str:
     return Path(__file__).with_name(f"{name}.pyi").read_text(encoding="utf-8")
 
 
-def _version() -> str:
-    from importlib import metadata  # loads the parser of mail headers, sockets and all
-
-    try:
-        return metadata.version("baracuda-kernels")
-    except metadata.PackageNotFoundError:  # used from a source tree that was never installed
-        return "0+source"
-
-
 _MODULES = _declared()
-__all__ = sorted(_MODULES)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        globals()[name] = _version()
-        return globals()[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from baracuda_kernels.core.turns import imported

@@ -60,8 +60,9 @@ def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor, layouts: Lay
         if name in layouts:
             (operand,) = (each for each in plan.args_type.OPERANDS if each.name == name)
             shape = operand.shapes(descriptor)[0]
-            size = size * math.prod(stored_shape(shape, layouts[name])) // max(1, math.prod(shape))
-        moved += size
+            moved += size * math.prod(stored_shape(shape, layouts[name])) // max(1, math.prod(shape))
+        else:
+            moved += size
     return moved + sum(each.size(descriptor) for each in present_operands(plan, descriptor) if each.access is Access.WRITE)
 
 

@@ -158,11 +158,11 @@ def _run_guarded(plan: AnyPlan, args: Any) -> Iterator[str]:
 def _compare(plan: AnyPlan, trial: Trial, inputs: dict[str, Any], may_cancel: bool) -> None:
     """Fills in of each output what was expected, its relative error and what is allowed."""
     expected = reference_outputs(plan, inputs)
-    for number, (name, exact) in enumerate(zip(trial.outputs, expected, strict=True)):
+    for number, (name, reference) in enumerate(zip(trial.outputs, expected, strict=True)):
         result, element = parts(trial.operands[name].values), trial.operands[name].element
         # What overflows the element is infinite; and where even the rounded reference is far off, as in f16 below its normal
         # range, no kernel can do better than that.
-        nearest, exact = parts(rounded(exact, element)), parts(numpy.asarray(exact))
+        nearest, exact = parts(rounded(reference, element)), parts(numpy.asarray(reference))
         value = numpy.where(numpy.isinf(nearest), nearest, exact)
         slack = 2.0 if _is_cut_off(plan, element) else 1.0
         bound = slack * error_bound(plan.cases, plan.descriptor, element, plan.precision_guarantee)

@@ -64,7 +64,13 @@ def _maker(kind: type) -> Maker | None:
     is_of_numpy = any((base.__module__, base.__name__) == ("numpy", "generic") for base in kind.__mro__)
     if (issubclass(kind, numbers.Number) or is_of_numpy) and not issubclass(kind, numbers.Integral):
         return _of_number
+    if hasattr(kind, "__array__") and not is_of_numpy:
+        return _of_array
     return None
+
+
+def _of_array(value: Any) -> Any:
+    return [value]  # a list cannot be looked up; JAX warns where a traced array is
 
 
 def _of_sequence(values: Any) -> Any:

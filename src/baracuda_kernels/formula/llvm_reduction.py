@@ -150,8 +150,10 @@ class Writer(Loops):
             room = self.variable(emitter.vector(kind))
             builder.store(emitter.stored(value, element), room)
             with self.counting(number(0), self.width(chunk)) as lane:
-                value = builder.load(self.at(room, lane, kind), typ=kind)
-                builder.store(value, self.at(self.targets[place], builder.mul(builder.add(first, lane), step), kind))
+                builder.store(
+                    builder.load(self.at(room, lane, kind), typ=kind),
+                    self.at(self.targets[place], builder.mul(builder.add(first, lane), step), kind),
+                )
 
     def leave(self, chunk: ir.Value, state: State, result: ir.Value, segment: ir.Value) -> None:
         """Puts a segment where the last form finds it."""

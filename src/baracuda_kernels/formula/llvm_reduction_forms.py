@@ -104,8 +104,8 @@ class _Rows(Writer):
             offsets = self.located(outer, self.reduced_at, self.reduced - 1, operands)
             for operand, offset in enumerate(offsets):
                 step = number(1) if self.lies == Lies.RUNS else self.word(inner + 1 + operand)
-                offset = builder.add(builder.add(self.sources[operand], offset), builder.mul(here, step))
-                source = self.at(self.inputs[operand], offset, self.stored[operand])
+                start = builder.add(builder.add(self.sources[operand], offset), builder.mul(here, step))
+                source = self.at(self.inputs[operand], start, self.stored[operand])
                 self.copy(operand, source, step, run, self.at(self.rooms[operand], place, self.stored[operand]))
             builder.store(builder.add(place, run), following)
         return self.rooms

@@ -36,15 +36,15 @@ def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], An
 def finished(array: Any, like: Any) -> Any:
     """On the device of an array that was given."""
     source, _ = like  # the array, and the capsule through which it was seen
-    with _wide_types() if array.dtype.itemsize >= 8 else contextlib.nullcontext():
+    with wide_types() if array.dtype.itemsize >= 8 else contextlib.nullcontext():
         return jax.device_put(array, next(iter(source.devices())))
 
 
-def _wide_types() -> Any:
-    """JAX narrows 64-bit numbers unless told otherwise, even where it was given some."""
+def wide_types(wide: bool = True) -> Any:
+    """A context: JAX narrows 64-bit numbers unless told otherwise, even where it was given some."""
     if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    return importlib.import_module("jax.experimental").enable_x64()
+        return jax.enable_x64(wide)
+    return importlib.import_module("jax.experimental").enable_x64(wide)
 
 
 def is_traced(array: Any) -> bool:

@@ -32,8 +32,9 @@ def collapse(shape: Sequence[int], strides: Sequence[Sequence[int]], without: It
     merged: list[Dim] = []
     for dim in dims:
         if merged and all(outer == dim.extent * inner for outer, inner in zip(merged[-1].steps, dim.steps, strict=True)):
-            dim = Dim(merged.pop().extent * dim.extent, dim.steps)
-        merged.append(dim)
+            merged[-1] = Dim(merged[-1].extent * dim.extent, dim.steps)
+        else:
+            merged.append(dim)
     return merged
 
 

@@ -10,8 +10,8 @@ from numba.extending import intrinsic, models, overload, register_model
 from baracuda_kernels.lang.canonical import LANES
 
 __all__ = [
-    "Half", "I1", "I32", "I64", "Lanes", "as_float", "bits", "extract", "first_lanes", "float64", "fma", "inline", "int64", "largest",
-    "maximum", "outlined", "pointer_to", "splat", "spread", "to_f32", "to_f64", "tree_sum", "where", "widened",
+    "I1", "I32", "I64", "Half", "Lanes", "as_float", "bits", "extract", "first_lanes", "float64", "fma", "inline", "int64",
+    "largest", "maximum", "outlined", "pointer_to", "splat", "spread", "to_f32", "to_f64", "tree_sum", "where", "widened",
 ]  # fmt: skip
 
 int64, float64 = types.int64, types.float64  # for `tasks.scratch` and casts

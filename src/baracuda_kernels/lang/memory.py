@@ -25,7 +25,7 @@ from baracuda_kernels.lang.lanes import (
 )
 
 __all__ = [
-    "Access", "CONTIGUOUS", "ON_X86", "STRIDED", "load", "load_one", "load_part", "load_strided", "load_strided_part", "store",
+    "CONTIGUOUS", "ON_X86", "STRIDED", "Access", "load", "load_one", "load_part", "load_strided", "load_strided_part", "store",
     "store_one", "store_part", "store_strided", "store_strided_part", "stream_store",
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from baracuda_kernels.torch.operators import entry
 from baracuda_kernels.torch.patching import Report, patched
 
 __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "fuse", "patched"]
-__all__ += registry.functions()
+__all__ += list(registry.functions())
 
 
 def __getattr__(name: str) -> object:

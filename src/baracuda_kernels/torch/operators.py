@@ -129,9 +129,8 @@ class Operator:
         """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
-            if isinstance(value, torch.Tensor):
-                value = self.form(name, value, tuple(value.shape))
-            given[name] = View(self.name, name, value) if name in self.schema.inputs and value is not None else value
+            form: Any = self.form(name, value, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
+            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else form
         return self.function.describe(**given)
 
     def form(self, name: str, tensor: torch.Tensor, shape: Shape) -> SimpleNamespace:

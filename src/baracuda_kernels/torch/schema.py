@@ -70,7 +70,7 @@ class Schema:
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter of the function with its value, as a call with these has it."""
         values = dict(self.defaults)
-        values.update(zip(self.positional, given, strict=False))
+        values.update(zip(self.positional[: len(given)], given, strict=False))  # Dynamo of PyTorch 2.9 wants them equally long
         values.update(named)
         twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
         if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
@@ -138,6 +138,6 @@ def _kinds(option: Option) -> tuple[Any, ...]:
 def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:
     if is_axes and isinstance(value, int):
         return (value,)
-    if is_element and not isinstance(value, torch.dtype | None):
+    if is_element and value is not None and not isinstance(value, torch.dtype):  # no union: Dynamo of PyTorch 2.9 knows none
         return DTYPES[ElementKind.of(value)]
     return value.value if isinstance(value, Enum) else value

@@ -64,13 +64,14 @@ from baracuda_kernels.ops.elementwise.where import (
 )
 
 __all__ = [
-    "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind", "BinaryPlan",
-    "BinaryPairArgs", "BinaryPairDescriptor", "BinaryPairKind", "BinaryPairPlan", "CastArgs", "CastDescriptor", "CastKind", "CastPlan",
-    "ComplexArgs", "ComplexBackwardArgs", "ComplexBackwardDescriptor", "ComplexBackwardPlan", "ComplexDescriptor",
-    "ComplexKind", "ComplexPlan",
-    "GatedActivationArgs", "GatedActivationBackwardArgs", "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan",
-    "GatedActivationDescriptor", "GatedActivationKind", "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan", "TernaryDescriptor", "TernaryKind",
-    "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor", "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind",
-    "UnaryPairArgs", "UnaryPairDescriptor", "UnaryPairKind", "UnaryPairPlan", "UnaryPlan", "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind",
+    "BinaryArgs", "BinaryBackwardArgs", "BinaryBackwardDescriptor", "BinaryBackwardPlan", "BinaryDescriptor", "BinaryKind",
+    "BinaryPairArgs", "BinaryPairDescriptor", "BinaryPairKind", "BinaryPairPlan", "BinaryPlan", "CastArgs", "CastDescriptor",
+    "CastKind", "CastPlan", "ComplexArgs", "ComplexBackwardArgs", "ComplexBackwardDescriptor", "ComplexBackwardPlan",
+    "ComplexDescriptor", "ComplexKind", "ComplexPlan", "GatedActivationArgs", "GatedActivationBackwardArgs",
+    "GatedActivationBackwardDescriptor", "GatedActivationBackwardPlan", "GatedActivationDescriptor", "GatedActivationKind",
+    "GatedActivationPlan", "TernaryArgs", "TernaryBackwardArgs", "TernaryBackwardDescriptor", "TernaryBackwardPlan",
+    "TernaryDescriptor", "TernaryKind", "TernaryPlan", "UnaryArgs", "UnaryBackwardArgs", "UnaryBackwardDescriptor",
+    "UnaryBackwardPlan", "UnaryDescriptor", "UnaryKind", "UnaryPairArgs", "UnaryPairDescriptor", "UnaryPairKind", "UnaryPairPlan",
+    "UnaryPlan", "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind",
     "WherePlan",
 ]  # fmt: skip

@@ -108,7 +108,8 @@ class Quantile(Function):
         """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""
         place, rest = list(self.declared.parameters).index("q"), dict(named)
         q = given[place] if len(given) > place else rest.get("q")
-        several = q if isinstance(q, tuple | list) else (q,) if isinstance(q, Real) else None
+        # No union of types: Dynamo of PyTorch 2.9 knows none.
+        several = q if isinstance(q, (tuple, list)) else (q,) if isinstance(q, Real) else None
         if several is None:
             return given, rest  # which is refused
         if rest.get("stacked") is None:

@@ -30,10 +30,7 @@ __all__ = [
 
 def in_fixed_order(descriptor: ReduceDescriptor | ReduceToDescriptor) -> PrecisionGuarantee:
     """How many elements become one is all that the order depends on."""
-    if isinstance(descriptor, ReduceDescriptor):
-        computing = descriptor.computing
-    else:
-        computing = TABLE["sum"].computed(descriptor.element)
+    computing = descriptor.computing if isinstance(descriptor, ReduceDescriptor) else TABLE["sum"].computed(descriptor.element)
     precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
     return PrecisionGuarantee(precision, computing, True, True, True)
 

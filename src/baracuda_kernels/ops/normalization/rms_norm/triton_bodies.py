@@ -176,10 +176,7 @@ def backward_rows(
         if SINGLE:  # of a single element hardly anything but eps remains: rms² - x², without the squares
             result = up * inverse * ((root - values) * inverse) * ((root + values) * inverse)
         else:
-            if PROJECTED:
-                total = _projection(projections, row, end, segments, SEGMENTS)
-            else:
-                total = tl.sum(up * normed, 1, keep_dims=True)
+            total = _projection(projections, row, end, segments, SEGMENTS) if PROJECTED else tl.sum(up * normed, 1, keep_dims=True)
             result = up * inverse - normed * (total * share * inverse)
         target = dx + offset(row, extents, dx_steps) + _places(col, dx_row, CONTIGUOUS)
         tl.store(target, result.to(dx.dtype.element_ty), mask=inside)

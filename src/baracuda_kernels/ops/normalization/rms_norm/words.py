@@ -33,8 +33,9 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]
         if extent == 1:
             continue
         if dims and all(outer == extent * step for outer, step in zip(dims[-1].steps, steps, strict=True)):
-            extent *= dims.pop().extent
-        dims.append(Dim(extent, tuple(steps)))
+            dims[-1] = Dim(extent * dims[-1].extent, tuple(steps))
+        else:
+            dims.append(Dim(extent, tuple(steps)))
     return dims or [Dim(1, (1,) * len(strides))]
 
 
