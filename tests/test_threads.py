@@ -221,7 +221,11 @@ def test_a_turn_is_free_in_a_child(held_by: str) -> None:
 def test_every_lock_is_a_turn() -> None:
     """Others would stay taken in the child of a fork, and hang a signal handler that calls what it has interrupted."""
     package = Path(bk.__file__).parent
-    made = {file.name for file in package.rglob("*.py") if re.search(r"\b(R?Lock|Condition|allocate_lock)\(", file.read_text())}
+    made = {
+        file.name
+        for file in package.rglob("*.py")
+        if re.search(r"\b(R?Lock|Condition|allocate_lock)\(", file.read_text(encoding="utf-8"))
+    }
     assert made == {"turns.py"}
 
 
