@@ -47,8 +47,8 @@ class GatedActivation(Elementwise):
                 wanted = "None, where dim says which halves of the first operand are meant"
                 raise InvalidProblem(self.name, [Reason(ReasonCode.UNEXPECTED_OPERAND, second, "an array", wanted)])
             return given, rest
-        twice = rest.keys() & (first, second)[: len(given)]
-        former = rest.keys() & (self.former.keys() - self.inputs.keys())
+        twice = [name for name in (first, second)[: len(given)] if name in rest]
+        former = [name for name in self.former if name in rest and name not in self.inputs]
         if not hasattr(whole, "shape") or len(given) > 2 or twice or former:
             return given, rest  # what is wrong is said there
         dim = rest.pop("dim", -1) if other is None else other
