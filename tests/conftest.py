@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -73,6 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     global DEVICE, STREAM
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where a shell runs the suite in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--device") == "cuda":
         DEVICE, STREAM = bk.Device.cuda(), bk.Stream.cuda()
         if absent := DEVICE.reasons_absent():
