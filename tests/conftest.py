@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import random
@@ -33,6 +34,7 @@ STREAM = bk.Stream.cpu()
 KERNELS: list[tuple[str, Kernel]] = []  # every kernel that runs there, with its op's name
 KERNEL_IDS: list[str] = []
 NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code there, and not interpreted
+SLOW = False  # whether everything is asked for: --slow
 MOST_KEPT = 256 << 20  # bytes of a device's memory that a process may hold between tests
 GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 
@@ -72,7 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    global DEVICE, STREAM
+    global DEVICE, STREAM, SLOW
+    SLOW = config.getoption("--slow")
     if config.getoption("--device") == "cuda":
         DEVICE, STREAM = bk.Device.cuda(), bk.Stream.cuda()
         if absent := DEVICE.reasons_absent():
@@ -137,6 +140,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 
 
+@functools.cache
 def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """The op's corner problems; of a kernel that is only interpreted here, the small ones."""
     problems = enumerate(PLANS[op].cases.corners(element))
@@ -144,6 +148,7 @@ def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     return [case for case in every if case.is_feasible]
 
 
+@functools.cache
 def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """Known before Triton is told to interpret, so that tests can be parametrized with them."""
     return [case for case in corners(op, kernel, element) if not reasons_against(kernel, case.descriptor)]
