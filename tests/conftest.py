@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import random
@@ -34,6 +35,7 @@ STREAM = bk.Stream.cpu()
 KERNELS: list[tuple[str, Kernel]] = []  # every kernel that runs there, with its op's name
 KERNEL_IDS: list[str] = []
 NATIVE: list[tuple[str, Kernel]] = []  # those of them that are machine code there, and not interpreted
+SLOW = False  # whether everything is asked for: --slow
 MOST_KEPT = 256 << 20  # bytes of a device's memory that a process may hold between tests
 GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 
@@ -73,7 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    global DEVICE, STREAM
+    global DEVICE, STREAM, SLOW
+    SLOW = config.getoption("--slow")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where a shell runs the suite in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--device") == "cuda":
@@ -140,6 +143,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"baracuda_kernels.ops.scan.tiles.{name}", value)
 
 
+@functools.cache
 def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """The op's corner problems; of a kernel that is only interpreted here, the small ones."""
     problems = enumerate(PLANS[op].cases.corners(element))
@@ -147,6 +151,7 @@ def corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     return [case for case in every if case.is_feasible]
 
 
+@functools.cache
 def served_corners(op: str, kernel: Kernel, element: bk.ElementKind) -> list[Case]:
     """Known before Triton is told to interpret, so that tests can be parametrized with them."""
     return [case for case in corners(op, kernel, element) if not reasons_against(kernel, case.descriptor)]

@@ -15,46 +15,61 @@ from baracuda_kernels.check.memory import LAYOUTS
 from baracuda_kernels.check.trial import mixed_layouts, partners, random_inputs, run_trial
 from baracuda_kernels.core.kernel import Candidate, Kernel
 
+import conftest
 from conftest import DEVICE, KERNELS, PLANS, STREAM, corners, interprets_products, served_corners
+from covering import by_pairs, in_turn, one_of_each, values_of
 from refusals import CONTIGUOUS_ALONE, PROBLEMS, is_known, is_refused_as_known, reasons_against
 
-FEW_LAYOUTS = ("gaps",)
 SMALL = 20_000  # elements up to which every layout is tried
-SMALL_PRODUCTS = 500  # the same, where matrix products are interpreted
+CONTIGUOUS, GAPS = ("contiguous", False), ("gaps", False)
+# A layout and whether the first output that may be an input is that one; "mixed" is another for each operand, drawn at random.
+WAYS = (*((layout, False) for layout in (*tuple(LAYOUTS)[1:], "mixed", "mixed again")), ("contiguous", True), ("gaps", True))
+
+
+def _in_place(case: Case) -> list[tuple[str, str]]:
+    """The outputs that may be inputs here, with these."""
+    operands = case.plan_type.args_type.OPERANDS
+    return [(each.name, partner) for each in operands for partner in partners(each, case.plan_type, case.descriptor)]
+
+
+def _admits(case: Case, way: tuple[str, bool]) -> bool:
+    layout, in_place = way
+    return bool(_in_place(case)) if in_place else case.largest_operand <= SMALL or way == GAPS
+
+
+def _tried(op: str, kernel: Kernel) -> list[tuple[Case, list[Any]]]:
+    """Every corner in every element with contiguous operands, and by pairs the other ways: each element, each shape, each kind in each.
+
+    What is only interpreted takes long: unless everything is asked for, problems in which every shape, kind and element occurs.
+    """
+    cases = [case for element in kernel.elements for case in served_corners(op, kernel, element)]
+    values = [values_of(case.descriptor) for case in cases]
+    if conftest.SLOW or kernel.device is DEVICE.kind:
+        ways = by_pairs(values, WAYS, lambda place, way: _admits(cases[place], way))
+    else:
+        cases = [cases[place] for place in one_of_each(values)]
+        ways = in_turn(values[: len(cases)], WAYS, lambda place, way: _admits(cases[place], way))
+    return [(case, [CONTIGUOUS, *each]) for case, each in zip(cases, ways, strict=True)]
 
 
 def _cases() -> list[Any]:
     return [
-        pytest.param(case, id=f"{kernel.name}-{case.descriptor}")
+        pytest.param(case, ways, id=f"{kernel.name}-{case.descriptor}")
         for op, kernel in KERNELS
-        for element in kernel.elements
-        for case in served_corners(op, kernel, element)
+        for case, ways in _tried(op, kernel)
     ]
 
 
-def _layouts(case: Case, rng: numpy.random.Generator, everything: bool) -> tuple[Any, ...]:
-    """Of what is only interpreted, each problem has a few of them in turn, unless everything is asked for."""
-    is_small = case.largest_operand <= (SMALL_PRODUCTS if interprets_products(case.op, case.kernel.name) else SMALL)
-    others = (*tuple(LAYOUTS)[1:], *(mixed_layouts(case.plan_type, rng) for _ in range(2))) if is_small else FEW_LAYOUTS
-    if case.is_native or everything:
-        return others
-    first = 3 * case.number + list(case.kernel.elements).index(case.element)
-    return tuple(others[(first + place) % len(others)] for place in range(min(3, len(others))))
-
-
-@pytest.mark.parametrize("case", _cases())
-def test_result(case: Case, rng: numpy.random.Generator, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("case", "ways"), _cases())
+def test_result(case: Case, ways: list[tuple[str, bool]], rng: numpy.random.Generator) -> None:
     plan_type, plan = case.plan_type, case.plan
     inputs = random_inputs(plan_type, case.descriptor, rng)
-    everything = request.config.getoption("--slow")
-    assert run_trial(plan, inputs).errors, "every kernel takes contiguous operands"
-    for layout in _layouts(case, rng, everything):
-        assert is_refused_as_known(case.kernel, run_trial(plan, inputs, layout)), layout
-    for operand in plan_type.args_type.OPERANDS:
-        for partner in partners(operand, plan_type, case.descriptor):
-            assert run_trial(plan, inputs, in_place=(operand.name, partner)).errors
-            if case.is_native or everything:
-                assert is_refused_as_known(case.kernel, run_trial(plan, inputs, "gaps", in_place=(operand.name, partner)))
+    for layout, in_place in ways:
+        used = mixed_layouts(plan_type, rng) if layout.startswith("mixed") else layout
+        for pair in _in_place(case) if in_place else [None]:
+            trial = run_trial(plan, inputs, used, in_place=pair)
+            assert trial.errors or layout != "contiguous", "every kernel takes contiguous operands"
+            assert is_refused_as_known(case.kernel, trial), (used, pair)
 
 
 def test_what_is_refused_is_known() -> None:
