@@ -338,7 +338,7 @@ class Plan(Generic[D, A]):
         watchers = recording.active
         start = time.perf_counter_ns() if watchers else 0
         try:
-            launch(args, workspace.address, stream)
+            launch(args.addresses, workspace.address, stream)
         except BaseException as cause:
             spent = time.perf_counter_ns() - start
             for watcher in watchers:
