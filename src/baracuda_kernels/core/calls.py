@@ -38,10 +38,9 @@ def answering(seers: Seers) -> Callable[..., Any]:
 
     def answer(self: Calls, *given: Any, **named: Any) -> Any:
         out = preference = stream = None
-        key: list[Any] = []
         if named:
             out, preference, stream = named.pop("out", None), named.pop("preference", None), named.pop("stream", None)
-            key = _beginning(preference, named)
+        key: list[Any] = [preference, *named]
         sources: list[Any] = []
         addresses: list[int] = []
         try:
@@ -165,7 +164,7 @@ class Calls(Described):
 
     def _keep(self, framework: Framework, given: Any, named: Any, preference: Any, call: Call, seen: Mapping[str, Seen]) -> None:
         """Under the key that `answer` will look for."""
-        key = _beginning(preference, named)
+        key = [preference, *named]
         layouts = iter([view[1] for view in seen.values()])
         for value in (*given, *named.values()):
             kind = type(value)
@@ -179,11 +178,6 @@ class Calls(Described):
             self.known.put(tuple(key), call)
         except TypeError:  # an option that cannot be looked up
             return
-
-
-def _beginning(preference: Any, named: Mapping[str, Any]) -> list[Any]:
-    """Of a key: the names of what is given by name."""
-    return [*named] if preference is None else [preference, *named]
 
 
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:

@@ -106,7 +106,7 @@ class Described:
 
     def returned(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         """The outputs that make up the result, in order. One that this problem does not have is None there."""
-        return tuple(name for name in self.outputs if options.get(f"{RETURN}{name}", True))
+        return tuple([name for name in self.outputs if options.get(f"{RETURN}{name}", True)])
 
     def results(self, descriptor: Descriptor, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Those of the returned outputs that this problem has."""
