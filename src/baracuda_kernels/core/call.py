@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baracuda_kernels.core import recording
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.bounded import Bounded
-from baracuda_kernels.core.described import Described
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -26,6 +25,9 @@ from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.workspace import Workspace
+
+if TYPE_CHECKING:
+    from baracuda_kernels.core.function import Function
 
 __all__ = ["Call", "of_another", "planned"]
 
@@ -55,7 +57,7 @@ class Call:
     """A function with certain layouts and options, ready to be repeated with other arrays."""
 
     def __init__(
-        self, function: Described, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
+        self, function: Function, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
     ) -> None:
         operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan

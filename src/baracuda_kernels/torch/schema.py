@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from baracuda_kernels.core.args import Operand
-from baracuda_kernels.core.described import RETURN, Option
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import RETURN, Function, Option
 from baracuda_kernels.core.view import Dtype, Number
 from baracuda_kernels.interop.torch_views import DTYPES
 
