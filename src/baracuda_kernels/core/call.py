@@ -163,8 +163,8 @@ class Call:
         if self._derivative(out):
             return None
         together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given.values(), seen[1]], strict=True), (None, 0, None)]
-        data, places, layouts = zip(*[together[place] for place in self.places], strict=True)
-        return self.plan.args_type.over(data, layouts, places)
+        data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
+        return self.plan.args_type.over(data, layouts, at)
 
     def _queued_on(self, stream: Stream) -> Any:
         """Memory is made where it will be used, so that it is not given to others too early."""

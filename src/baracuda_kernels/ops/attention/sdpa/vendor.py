@@ -147,10 +147,10 @@ class InTurn:
                 step.get_ready()
 
     def __call__(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
-        tensors = as_torch(addresses, self.layouts)
         # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
         forms = [step if isinstance(step, Product) else step.form_for(addresses, workspace, stream) for step in self.steps]
         with exactly_on(stream):
+            tensors = as_torch(addresses, self.layouts)
             for form in forms:
                 if isinstance(form, Product):
                     form(tensors)
