@@ -163,10 +163,13 @@ KERNELS = {
 def bind(launch: Launch) -> Callable[[Any], Any]:
     from baracuda_kernels.interop.torch_views import as_torch
 
-    def run(args: Any, workspace: int, stream: Any) -> None:
-        launch(*map(as_torch, args.operands), workspace)
+    def bound(layouts: Any) -> Any:
+        def run(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+            launch(*as_torch(addresses, layouts), workspace)
 
-    return lambda layouts: run
+        return run
+
+    return bound
 
 
 def __getattr__(name: str) -> Any:

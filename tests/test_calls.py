@@ -16,12 +16,14 @@ import pytest
 import torch
 
 import baracuda_kernels as bk
+import baracuda_kernels.torch as bt
 from baracuda_kernels.core import call as call_module
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.view import View
+from baracuda_kernels.core.workspace import ALIGNMENT
 
 try:
     import jax
@@ -380,3 +382,84 @@ def test_tangents_are_not_lost() -> None:
             assert torch.equal(bk.exp(x), plain)
     with pytest.raises(bk.InvalidProblem):
         torch.func.jvp(bk.exp, (x,), (x,))
+
+
+# --- the way of a repeated call ------------------------------------------------------------------------------------------------------
+
+
+def frames_of(call: Callable[[], object]) -> list[str]:
+    """The Python functions that a call enters, beside itself."""
+    entered: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_qualname) if event == "call" else None)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return entered[1:]
+
+
+def test_a_repeated_call_of_numpy_passes_five_frames() -> None:
+    x = X.numpy()
+    bk.softmax(x)
+    assert len(frames := frames_of(lambda: bk.softmax(x))) <= 5, frames
+
+
+def test_a_repeated_call_that_records_passes_22_frames_and_its_backward_17() -> None:
+    x, gamma = X.clone().requires_grad_(), torch.ones(8, requires_grad=True)
+    bt.rms_norm(x, gamma).backward(X)
+    assert len(frames := frames_of(lambda: bt.rms_norm(x, gamma))) <= 22, frames
+    y = bt.rms_norm(x, gamma)
+    frames = frames_of(lambda: y.backward(X))
+    ours = frames[frames.index("BackwardCFunction.apply") :]  # before it come PyTorch's own
+    assert len(ours) <= 17, ours
+
+
+@contextlib.contextmanager
+def launching(called: Any, plan: Any, launch: Callable[..., None]) -> Iterator[None]:
+    """The plan's launches are another meanwhile."""
+    before = dict(plan._launches)
+    plan._launches.update(dict.fromkeys(before, launch))
+    called.known.clear()
+    yield
+    plan._launches.update(before)
+    called.known.clear()
+
+
+@pytest.mark.parametrize("of", [torch.Tensor.numpy, torch.Tensor.clone])
+def test_a_workspace_of_the_calls_own(of: Callable[[Any], Any]) -> None:
+    given = [of(each) for each in (X, X, X[0].clone(), X[:, :1].clone())]
+    lent = []
+    bk.rms_norm_backward(*given)
+    plan = bk.rms_norm_backward.select(*given)
+    with launching(bk.rms_norm_backward, plan, lambda addresses, workspace, stream: lent.append((addresses, workspace, stream))):
+        for _ in range(2):
+            bk.rms_norm_backward(*given)
+    for addresses, workspace, stream in lent:
+        assert workspace and workspace % ALIGNMENT == 0 and stream is bk.Stream.cpu()
+        assert len(addresses) == 6 and all(addresses)
+        assert all(not workspace <= address < workspace + plan.workspace_size for address in addresses)
+    assert len(lent) == 2
+
+
+def test_what_a_launch_raises_is_typed_and_noted() -> None:
+    def broken(*given: Any) -> None:
+        raise ZeroDivisionError("the backend broke")
+
+    bk.softmax(X)
+    plan = bk.softmax.select(X)
+    with bk.record() as recording, launching(bk.softmax, plan, broken), pytest.raises(bk.KernelInternal, match="the backend broke"):
+        bk.softmax(X)
+    (entry,) = recording.entries()
+    assert (entry.runs, entry.failed) == (1, 1)
+    torch.testing.assert_close(bk.softmax(X), torch.softmax(X, -1))
+
+
+@pytest.mark.parametrize("stream", [3, bk.Stream.cuda()])
+def test_a_stream_is_checked_also_where_the_call_is_known(stream: Any) -> None:
+    x, y = X.clone(), torch.zeros(4, 8)
+    bk.softmax(x)
+    for out in (None, y):
+        with pytest.raises(bk.InvalidProblem, match="stream"):
+            bk.softmax(x, out=out, stream=stream)
+    assert torch.equal(bk.softmax(x, stream=bk.Stream.cpu()), bk.softmax(x)) and not y.any()

@@ -48,7 +48,7 @@ def into(program: Program, inputs: Any, outputs: Any, parameters: Any = ()) -> l
     arrays = [*inputs, *outputs]
     layouts = [SimpleNamespace(stride=tuple(step // array.itemsize for step in array.strides)) for array in arrays]
     launch = kernel(program, outputs[0].shape, parameters)(layouts)
-    launch(SimpleNamespace(addresses=tuple(array.ctypes.data for array in arrays)), 0, None)
+    launch(tuple(array.ctypes.data for array in arrays), 0, None)
     return list(outputs)
 
 
@@ -158,7 +158,7 @@ def test_halves_are_widened_and_rounded_once(element: E) -> None:
     program = Program((element,), (element,), (x * 1.0,))
     shape, output = every.shape, numpy.zeros_like(every)
     launch = kernel(program, shape)([SimpleNamespace(stride=(1,))] * 2)
-    launch(SimpleNamespace(addresses=(every.ctypes.data, output.ctypes.data)), 0, None)
+    launch((every.ctypes.data, output.ctypes.data), 0, None)
     exponent, mantissa = (0x7C00, 0x3FF) if element is E.F16 else (0x7F80, 0x7F)
     nan = ((every & exponent) == exponent) & ((every & mantissa) != 0)
     numpy.testing.assert_array_equal(output[~nan], every[~nan])

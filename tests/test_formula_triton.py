@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -69,7 +68,7 @@ def run(program: Program, arrays: list[Any], parameters: tuple[float, ...] = ())
     memory = {name: torch.from_numpy(root.reshape(-1).view("u1")) for name, root in roots.items()}
     there = {name: bytes_.cuda() for name, bytes_ in memory.items()} if DEVICE.kind is bk.DeviceKind.CUDA else memory
     addresses = tuple(_address(array) - _address(_root(array)) + there[id(_root(array))].data_ptr() for array in arrays)
-    launch(SimpleNamespace(addresses=addresses), 0, STREAM)  # type: ignore[arg-type]
+    launch(addresses, 0, STREAM)
     if there is not memory:
         for name, bytes_ in memory.items():
             bytes_.copy_(there[name])

@@ -81,16 +81,16 @@ def test_a_capture_that_refuses_one_of_several_launches_has_queued_none(monkeypa
     watched = Watched()
     monkeypatch.setattr("baracuda_kernels.gpu.launch.driver", lambda: watched)
     both = [Queued(bk.Device.cuda(), _call(1024, 4096)) for _ in range(2)]
-    args, stream = SimpleNamespace(addresses=(0, 4096)), bk.Stream.cuda(0, 7)
+    addresses, stream = (0, 4096), bk.Stream.cuda(0, 7)
     both[0].vectors.function = "first"  # type: ignore[union-attr, assignment]
     with pytest.raises(bk.Unsupported, match="one run with operands of these layouts"):
-        InTurn(both)(args, 4096, stream)
+        InTurn(both)(addresses, 4096, stream)
     assert watched.launched == []
     both[1].vectors.function = "second"  # type: ignore[union-attr, assignment]
-    InTurn(both)(args, 4096, stream)
+    InTurn(both)(addresses, 4096, stream)
     assert watched.launched == ["first", "second"]
     with pytest.raises(bk.Unsupported, match="scalar form"):  # an address that is no whole vector
-        InTurn(both)(SimpleNamespace(addresses=(0, 4098)), 4096, stream)
+        InTurn(both)((0, 4098), 4096, stream)
     assert watched.launched == ["first", "second"]
 
 
@@ -104,7 +104,7 @@ def test_a_launch_within_a_launch_leaves_the_words_of_the_outer_one(monkeypatch:
 
         def __getitem__(self, operand: Any) -> int:
             if not seen:
-                queued(SimpleNamespace(addresses=(16, 32)), 0, stream)
+                queued((16, 32), 0, stream)
             return (1024, 4096)[operand]
 
     class Reads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -101,7 +100,7 @@ def test_more_elements_than_32_bits_count(name: str) -> None:
     x = numpy.random.default_rng(9).standard_normal(3000).astype(numpy.float32)
     result = numpy.empty((), numpy.int64)
     launch = llvm_reduction_launch.kernel(reduction_of(many), (3000,), (0,))([(1,)], [()])
-    launch(SimpleNamespace(addresses=(x.ctypes.data, result.ctypes.data)), 0, None)
+    launch((x.ctypes.data, result.ctypes.data), 0, None)
     assert result == getattr(numpy, name)(x)
 
 

@@ -92,17 +92,20 @@ class ToyPlan(Plan[ToyDescriptor, ToyArgs]):
 def add_up(problem: ToyDescriptor) -> Any:
     from baracuda_kernels.interop.torch_views import as_torch
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        x, bias, total = map(as_torch, args.operands)
-        total.copy_(x.sum(dim=0))
-        if bias is not None:
-            total.add_(bias)
+    def bind(layouts: Any) -> Any:
+        def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+            x, bias, total = as_torch(addresses, layouts)
+            total.copy_(x.sum(dim=0))
+            if bias is not None:
+                total.add_(bias)
 
-    return lambda layouts: launch
+        return launch
+
+    return bind
 
 
 def break_down(problem: ToyDescriptor) -> Any:
-    def launch(args: Any, workspace: int, stream: Any) -> None:
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
         raise ZeroDivisionError("the backend broke")
 
     return lambda layouts: launch

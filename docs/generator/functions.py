@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.described import RETURN
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import RETURN, Function
 from generator.tables import code, table
 
 

@@ -10,8 +10,7 @@ from inspect import Parameter
 from typing import Any
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.described import Option
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import Function, Option
 from baracuda_kernels.core.view import Dtype, Number
 
 COMMON = {"preference": "PlanPreference | None = None", "stream": "Stream | None = None"}

@@ -7,7 +7,7 @@ class SoftmaxArgs(Args):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Self
@@ -176,6 +176,7 @@ class Args:
 
     __slots__ = ("_sources", "_views", "addresses", "layouts", "ready")
 
+    _sources: Sequence[Any]  # the arrays, or views of them
     layouts: tuple[Layout | None, ...]
     addresses: tuple[int, ...]
     ready: tuple[object, Any] | None  # the plan that accepted these views and its launch, so that a repeated run need not ask again
@@ -219,13 +220,11 @@ class Args:
         self.ready = None
 
     @classmethod
-    def over(
-        cls, sources: list[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...], ready: tuple[object, Any] | None
-    ) -> Self:
+    def over(cls, sources: Sequence[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...]) -> Self:
         """Operands whose views are known to be fine, in the order of declaration."""
         args = _new(cls)
         args._sources, args._views = sources, None
-        args.layouts, args.addresses, args.ready = layouts, addresses, ready
+        args.layouts, args.addresses, args.ready = layouts, addresses, None
         return args
 
     @classmethod

@@ -15,20 +15,20 @@ class Bounded:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._values: dict[Any, Any] = {}
-        self.get = self._values.get
+        self.kept: dict[Any, Any] = {}
+        self.get = self.kept.get
         Bounded._all.add(self)
 
     def put(self, key: Any, value: Any) -> None:
-        if len(self._values) >= self.most:
-            self._values.clear()
-        self._values[key] = value
+        if len(self.kept) >= self.most:
+            self.kept.clear()
+        self.kept[key] = value
 
     def clear(self) -> None:
-        self._values.clear()
+        self.kept.clear()
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.kept)
 
 
 def forget_choices() -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
+from baracuda_kernels.core import recording
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.bounded import Bounded
-from baracuda_kernels.core.described import Described
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
+from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
@@ -23,6 +25,9 @@ from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.tensor import TensorRef
 from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.workspace import Workspace
+
+if TYPE_CHECKING:
+    from baracuda_kernels.core.function import Function
 
 __all__ = ["Call", "of_another", "planned"]
 
@@ -52,7 +57,7 @@ class Call:
     """A function with certain layouts and options, ready to be repeated with other arrays."""
 
     def __init__(
-        self, function: Described, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
+        self, function: Function, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
     ) -> None:
         operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan
@@ -65,22 +70,24 @@ class Call:
         self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
         self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
         self.made = tuple(made)
-        # Where each operand is found among what is given and made; last of all stands nothing, for those left out.
-        together = [*given, *made]
-        places = [together.index(operand.name) if operand.name in together else len(together) for operand in operands]
-        self.places = None if places == list(range(len(together))) else places
-        self.results = tuple(together.index(name) if name in made else None for name in returned)
+        # Where operands and results are found among what is given and made; last of all stands nothing, for those left out.
+        together = [*given, *made, None]
+        self.places = [together.index(operand.name) if operand.name in together else len(together) - 1 for operand in operands]
+        self.results = [together.index(name if name in made else None) for name in returned]
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
         self._derivative = framework.derivative or _no_derivative
-        self.scratch = framework.maker((plan.workspace_size,), ElementKind.U8, plan.device) if plan.workspace_size else None
+        scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
+        self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None
         self.fresh = self._runner()
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
         """With the given arrays, in the order of `given`."""
-        if stream is None:
-            stream = self.stream or self.framework.current_stream(self.plan.device)
         try:
+            if stream is None:
+                stream = self.stream or self.framework.current_stream(self.plan.device)
+            else:
+                self.plan.check_stream(stream)
             with self._queued_on(stream):
                 self._used_on(stream, sources)
                 return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
@@ -88,28 +95,34 @@ class Call:
             raise self._by_our_names(error) from error.__cause__
 
     def _runner(self) -> Callable[[list[Any], list[int], Stream], Any]:
-        """Runs into new memory. This is all there is to a repeated call, so everything it needs is at hand."""
-        makers, places, layouts, scratch = self.makers, self.places, self.layouts, self.scratch
-        run, args_over, address_of = self.plan.run, self.plan.args_type.over, self.framework.address
-        only = self.results[0] if len(self.results) == 1 and self.framework.finished is None else None
-        no_workspace = Workspace.none()
-        admitted: tuple[object, Any] | None = None  # what the plan found the first time
+        """Runs into new memory, on a stream of the plan's device. This is all there is to a repeated call, so everything it needs is at
+        hand, and what is the same in every call is checked in the first."""
+        plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
+        lend = None if self.scratch is None else self.scratch[1]
+        in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.framework.finished
+        launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
-            nonlocal admitted
+            nonlocal launch
+            if launch is None:
+                launch = plan.launch_for(layouts)
             for make in makers:
                 array = make()
                 sources.append(array)
                 addresses.append(address_of(array))
-            if places is None:
-                args = args_over(sources, layouts, tuple(addresses), admitted)
-            else:
-                everything, everywhere = [*sources, None], [*addresses, 0]
-                ordered = [everything[place] for place in places]
-                args = args_over(ordered, layouts, tuple([everywhere[place] for place in places]), admitted)
-            run(stream, no_workspace if scratch is None else Workspace.borrowed(scratch()), args)
-            admitted = args.ready
-            return self._results(sources) if only is None else sources[only]
+            sources.append(None)
+            addresses.append(0)
+            workspace = 0
+            if lend is not None:
+                lent = lend()
+                workspace = address_of(lent)
+            try:
+                (plan.noted(launch) if recording.active else launch)(in_order(addresses), workspace, stream)
+            except Error:
+                raise
+            except Exception as cause:
+                raise plan.failure(cause) from cause
+            return picked(sources) if finished is None else self._finished(picked(sources), sources[0])
 
         return fresh
 
@@ -136,7 +149,11 @@ class Call:
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _workspace(self) -> Workspace:
-        return Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch())
+        if self.scratch is None:
+            return Workspace.none()
+        layout, make = self.scratch
+        buffer = make()
+        return Workspace.over(self.framework.address(buffer), layout, buffer)
 
     def _straight(self, sources: list[Any], addresses: list[int], out: Any) -> Any:
         """The args of a call into one array that is plainly fine; None where the long way has to find out."""
@@ -145,11 +162,9 @@ class Call:
             return None
         if self._derivative(out):
             return None
-        everything, everywhere = [*sources, seen[3], None], [*addresses, seen[0], 0]
-        places = range(len(sources) + 1) if self.places is None else self.places
-        layouts = tuple([seen[1] if place == len(sources) else layout for place, layout in zip(places, self.layouts, strict=True)])
-        ordered = [everything[place] for place in places]
-        return self.plan.args_type.over(ordered, layouts, tuple([everywhere[place] for place in places]), None)
+        together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given.values(), seen[1]], strict=True), (None, 0, None)]
+        data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
+        return self.plan.args_type.over(data, layouts, at)
 
     def _queued_on(self, stream: Stream) -> Any:
         """Memory is made where it will be used, so that it is not given to others too early."""
@@ -169,11 +184,10 @@ class Call:
 
     def _finish(self, array: Any, first: Any) -> Any:
         finished = self.framework.finished
-        return array if finished is None else finished(array, first)
+        return array if finished is None or array is None else finished(array, first)
 
-    def _results(self, sources: list[Any]) -> Any:
-        finished = [None if place is None else self._finish(sources[place], sources[0]) for place in self.results]
-        return finished[0] if len(finished) == 1 else tuple(finished)
+    def _finished(self, results: Any, first: Any) -> Any:
+        return tuple(self._finish(each, first) for each in results) if len(self.results) > 1 else self._finish(results, first)
 
     def _outputs(self, out: Any) -> dict[str, Any]:
         """The caller's outputs by name: one array, a sequence in the order of the results, or a dict."""

@@ -7,7 +7,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import CudaProfile, Device, DeviceKind
@@ -18,9 +18,6 @@ from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, LayoutSku, MathPrecision, PrecisionGuarantee
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.turns import LOADING, imported
-
-if TYPE_CHECKING:
-    from baracuda_kernels.core.args import Args
 
 __all__ = [
     "Bind",
@@ -38,8 +35,8 @@ __all__ = [
     "rank_at_most",
 ]
 
-Launch = Callable[["Args", int, Stream], None]
-"""Runs on checked operands: `launch(args, workspace address, stream)`."""
+Launch = Callable[[tuple[int, ...], int, Stream], None]
+"""Runs on checked operands: `launch(addresses of the operands, address of the workspace, stream)`."""
 
 Bind = Callable[[tuple[Layout | None, ...]], Launch]
 """Called once for each new combination of operand layouts; works out the geometry and returns the launch."""

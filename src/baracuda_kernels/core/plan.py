@@ -278,12 +278,15 @@ class Plan(Generic[D, A]):
 
     def can_implement(self, args: A) -> Verdict:
         """Checks one set of args against the plan, finds every reason, changes nothing."""
-        subject = f"{type(self).__name__} ({self._sku.name})"
         if not isinstance(args, self.args_type):
-            return Verdict(subject, [Reason(ReasonCode.WRONG_TYPE, "args", type(args).__name__, self.args_type.__name__)])
+            return Verdict(self._subject, [Reason(ReasonCode.WRONG_TYPE, "args", type(args).__name__, self.args_type.__name__)])
         reasons = list(self._reasons_against_layouts(args.layouts))
         reasons += self._reasons_against_overlap(args)
-        return Verdict(subject, reasons)
+        return Verdict(self._subject, reasons)
+
+    @property
+    def _subject(self) -> str:
+        return f"{type(self).__name__} ({self._sku.name})"
 
     def _reasons_against_layouts(self, layouts: tuple[Layout | None, ...]) -> Iterator[Reason]:
         for operand, layout in zip(self.args_type.OPERANDS, layouts, strict=True):
@@ -330,26 +333,17 @@ class Plan(Generic[D, A]):
             ready = None
         launch = ready[1] if ready is not None and ready[0] is self else self.admit(args)
         if stream is not self._stream:
-            self._check_stream(stream)
+            self.check_stream(stream)
         if self._workspace_size:
             self._check_workspace(workspace, args)
         elif workspace is not _NO_WORKSPACE and not isinstance(workspace, Workspace):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
-        watchers = recording.active
-        start = time.perf_counter_ns() if watchers else 0
         try:
-            launch(args, workspace.address, stream)
-        except BaseException as cause:
-            spent = time.perf_counter_ns() - start
-            for watcher in watchers:
-                watcher.note_run(self, spent, failed=1)
-            if isinstance(cause, Error) or not isinstance(cause, Exception):
-                raise
-            raise KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}") from cause
-        if watchers:
-            spent = time.perf_counter_ns() - start
-            for watcher in watchers:
-                watcher.note_run(self, spent)
+            (self.noted(launch) if recording.active else launch)(args.addresses, workspace.address, stream)
+        except Error:
+            raise
+        except Exception as cause:
+            raise self.failure(cause) from cause
 
     def admit(self, args: A) -> Launch:
         """The launch for these args, checked. What was found of a layout once is remembered."""
@@ -357,21 +351,53 @@ class Plan(Generic[D, A]):
         if launch is None or self._reasons_against_overlap(args):
             self.can_implement(args).raise_if_rejected()
         if launch is None:
-            if len(self._launches) >= _MOST_LAYOUTS:
-                self._launches.clear()
-            with LOADING, typed(f"{type(self).__name__}: {self._sku.name} could not be bound for {self.descriptor}"):
-                launch = self._launches[args.layouts] = self._bind(args.layouts)
+            launch = self._bound(args.layouts)
         args.ready = (self, launch)
         return launch
 
-    def _refuse(self, *reasons: Reason) -> None:
-        raise rejection(type(self).__name__, reasons)
+    def launch_for(self, layouts: tuple[Layout | None, ...]) -> Launch:
+        """The launch for operands of these layouts, checked, whose results lie in memory of their own."""
+        launch = self._launches.get(layouts)
+        if launch is None:
+            Verdict(self._subject, self._reasons_against_layouts(layouts)).raise_if_rejected()
+            launch = self._bound(layouts)
+        return launch
 
-    def _check_stream(self, stream: object) -> None:
+    def noted(self, launch: Launch) -> Launch:
+        """The launch, noted by all recordings that are under way."""
+
+        def run(addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
+            watchers, failed, start = recording.active, 1, time.perf_counter_ns()
+            try:
+                launch(addresses, workspace, stream)
+                failed = 0
+            finally:
+                spent = time.perf_counter_ns() - start
+                for watcher in watchers:
+                    watcher.note_run(self, spent, failed)
+
+        return run
+
+    def failure(self, cause: Exception) -> KernelInternal:
+        """What is raised for a launch that raised `cause`."""
+        return KernelInternal(f"{type(self).__name__}: {self._sku.name} failed for {self.descriptor}: {cause}")
+
+    def check_stream(self, stream: object) -> None:
+        """Raises for what is no stream of the plan's device."""
         if not isinstance(stream, Stream):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "stream", type(stream).__name__, "a Stream"))
         elif stream.device != self.device:
             self._refuse(Reason(ReasonCode.DEVICE, "stream", stream.device, self.device))
+
+    def _bound(self, layouts: tuple[Layout | None, ...]) -> Launch:
+        if len(self._launches) >= _MOST_LAYOUTS:
+            self._launches.clear()
+        with LOADING, typed(f"{type(self).__name__}: {self._sku.name} could not be bound for {self.descriptor}"):
+            launch = self._launches[layouts] = self._bind(layouts)
+        return launch
+
+    def _refuse(self, *reasons: Reason) -> None:
+        raise rejection(type(self).__name__, reasons)
 
     def _check_workspace(self, workspace: object, args: Args) -> None:
         if not isinstance(workspace, Workspace):

@@ -38,6 +38,7 @@ class Stream:
         return Stream(Device.cuda(index), handle)
 
     @staticmethod
+    @functools.cache
     def on(device: Device) -> Stream:
         """The stream on which a device is being used now."""
         return Stream.cpu() if device.kind is DeviceKind.CPU else Stream.cuda(device.index)

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorMut
 
@@ -38,6 +39,11 @@ class Workspace:
             wanted = "a one-dimensional array of bytes without gaps"
             raise rejection("Workspace.borrowed", [Reason(ReasonCode.WRONG_TYPE, "buffer", got, wanted)])
         return Workspace(view)
+
+    @staticmethod
+    def over(address: int, layout: Layout, buffer: Any) -> Workspace:
+        """Of a buffer that is known to be fine."""
+        return Workspace(TensorMut.over(address, layout, buffer))
 
     def __repr__(self) -> str:
         return "Workspace.none()" if self.view is None else f"Workspace({self.size} bytes, {self.view.device})"

@@ -66,9 +66,9 @@ def kernel(
             return plain
         streamed = launch_of(row, outer, streams=True)
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            aligned = all(args.addresses[place] % LINE == 0 for place in outputs)
-            (streamed if aligned else plain)(args, workspace, stream)
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            aligned = all(addresses[place] % LINE == 0 for place in outputs)
+            (streamed if aligned else plain)(addresses, workspace, stream)
 
         return launch
 

@@ -122,8 +122,8 @@ def kernel(
             (function, addressof(words), tasks if work > parallel.SERIAL_BYTES else 1) for function, words, tasks in made_calls
         ]
 
-        def launch(args: Any, workspace: Any, stream: Any, alive: Any = made_calls) -> None:
-            pointers = (*args.addresses, workspace)
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any, alive: Any = made_calls) -> None:
+            pointers = (*addresses, workspace)
             for function, words, tasks in calls:
                 if tasks > 1:
                     parallel.launch(function, words, tasks, pointers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from baracuda_kernels.core.kernel import CompilesWhenBound
@@ -27,9 +26,8 @@ class _Chosen:
         self.launch, self.places = launch, places
         self.calls = getattr(launch, "calls", ())
 
-    def __call__(self, args: Any, workspace: Any, stream: Any) -> None:
-        addresses = args.addresses
-        self.launch(SimpleNamespace(addresses=tuple([addresses[place] for place in self.places])), workspace, stream)
+    def __call__(self, addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+        self.launch(tuple([addresses[place] for place in self.places]), workspace, stream)
 
     def get_ready(self) -> None:
         if isinstance(self.launch, CompilesWhenBound):

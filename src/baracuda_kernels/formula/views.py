@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from baracuda_kernels.core.kernel import CompilesForViews
@@ -48,12 +47,12 @@ class OverViews:
         self.views = tuple(views)
         self.calls = getattr(launch, "calls", ())
 
-    def __call__(self, args: Any, workspace: Any, stream: Any) -> None:
-        bases = args.addresses
+    def __call__(self, addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+        bases = addresses
         if self.rooms:  # the first of them last
-            bases = (*bases, *[workspace + offset for offset in reversed(self.rooms)])
+            bases = (*addresses, *[workspace + offset for offset in reversed(self.rooms)])
         moved = tuple([bases[operand] + offset for operand, offset in self.views])
-        self.launch(SimpleNamespace(addresses=moved), workspace + self.past, stream)
+        self.launch(moved, workspace + self.past, stream)
 
     def get_ready(self) -> None:
         if isinstance(self.launch, CompilesForViews):

@@ -20,9 +20,9 @@ _turn = Turn()  # the interpreter patches the language for the time of a launch
 def interpreted(calls: Sequence[Call]) -> Launch:
     import numpy
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        for call in (_form_for(call, args.addresses, workspace) for call in calls):
-            given = [_argument(argument, args.addresses, workspace) for argument in call.arguments]
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+        for call in (_form_for(call, addresses, workspace) for call in calls):
+            given = [_argument(argument, addresses, workspace) for argument in call.arguments]
             constants = {name: as_constant(value) for name, value in call.constants.items()}
             with _turn, numpy.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a GPU does not warn of infinities and NaN either

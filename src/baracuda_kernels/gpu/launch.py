@@ -42,8 +42,7 @@ class InTurn:
     def calls(self) -> tuple[Call, ...]:
         return tuple(launch.call for launch in self.launches)
 
-    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
-        addresses = args.addresses
+    def __call__(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
         # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
         forms = [launch.form_for(addresses, workspace, stream) for launch in self.launches]
         for form in forms:
@@ -80,8 +79,8 @@ class Queued:
     def calls(self) -> tuple[Call, ...]:
         return (self.call,)
 
-    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
-        self.form_for(args.addresses, workspace, stream).launch(args.addresses, workspace, stream)
+    def __call__(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
+        self.form_for(addresses, workspace, stream).launch(addresses, workspace, stream)
 
     def form_for(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> _Form:
         """The form that these addresses allow, compiled."""

@@ -1,19 +1,19 @@
-"""A borrowed view as a PyTorch tensor over the same memory, for kernels that are PyTorch's own."""
+"""Memory at given addresses as PyTorch's tensors, for kernels that are PyTorch's own."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.layout import row_major
+from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.stream import Stream
-from baracuda_kernels.core.tensor import TensorRef
 
 DTYPES = {
     ElementKind.F32: torch.float32, ElementKind.F64: torch.float64, ElementKind.F16: torch.float16, ElementKind.BF16: torch.bfloat16,
@@ -22,26 +22,24 @@ DTYPES = {
 }  # fmt: skip
 
 
-def as_torch(view: TensorRef | None) -> Any:
-    """The tensor itself where the view is of one, otherwise a new tensor over the view's memory. Nothing is copied."""
-    if view is None:
-        return None
-    layout, data = view.layout, view.data
-    dtype = DTYPES[layout.element]
-    if isinstance(data, torch.Tensor) and (data.data_ptr(), tuple(data.shape), data.stride(), data.dtype) == (
-        view.address,
-        layout.shape,
-        layout.stride,
-        dtype,
-    ):
-        return data
-    # The stride of an axis of extent 1 means nothing, but PyTorch refuses a negative one all the same.
-    stride = tuple(step if extent > 1 else 1 for step, extent in zip(layout.stride, layout.shape, strict=True))
-    if layout.count == 0:
-        return torch.empty_strided(layout.shape, row_major(layout.shape), dtype=dtype, device=str(layout.device))
-    if layout.low < 0:
-        raise NotImplementedError("PyTorch has no negative strides")
-    return bytes_at(view.address, layout.high, layout.device).view(dtype).as_strided(layout.shape, stride)
+def as_torch(addresses: Sequence[int], layouts: Sequence[Layout | None]) -> list[Any]:
+    """A tensor over each operand's memory, None for those that are not there. Nothing is copied."""
+    return [None if layout is None else _tensor_at(address, layout) for address, layout in zip(addresses, layouts, strict=True)]
+
+
+@functools.lru_cache(maxsize=256)  # memory is often given again; a tensor is a view that owns nothing
+def _tensor_at(address: int, layout: Layout) -> Any:
+    # An ordinary tensor whoever calls: neither one of inference mode nor one that a mode makes in its place.
+    with torch.inference_mode(False), torch._C._DisableTorchDispatch():
+        if layout.count == 0:
+            return torch.empty_strided(
+                layout.shape, row_major(layout.shape), dtype=DTYPES[layout.element], device=str(layout.device)
+            )
+        if layout.low < 0:
+            raise NotImplementedError("PyTorch has no negative strides")
+        # The stride of an axis of extent 1 means nothing, but PyTorch refuses a negative one all the same.
+        stride = tuple(step if extent > 1 else 1 for step, extent in zip(layout.stride, layout.shape, strict=True))
+        return bytes_at(address, layout.high, layout.device).view(DTYPES[layout.element]).as_strided(layout.shape, stride)
 
 
 def bytes_at(address: int, size: int, device: Device) -> Any:

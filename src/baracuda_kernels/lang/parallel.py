@@ -21,7 +21,7 @@ from baracuda_kernels.lang.threads import get_num_threads
 
 __all__ = ["idle", "launch", "launcher", "per_task"]
 
-Launch = Callable[[Any, Any, Any], None]  # (args, workspace, stream)
+Launch = Callable[[tuple[int, ...], Any, Any], None]  # (addresses, workspace, stream)
 Share = tuple[Callable[..., None], tuple[Any, ...], Any, Any]  # a helper's entry, its arguments, and what these point at
 SERIAL_BYTES = 256 * 1024  # below this, waking another thread costs more than it brings
 TASK_BYTES = 256 * 1024
@@ -104,16 +104,16 @@ def launcher(function: NativeFunction, words: Any, tasks: int, work_bytes: int) 
     """What a kernel's `bind` returns: launches `function` with these words, on one thread if there is little to do."""
     address = addressof(words)
 
-    def serial(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
-        function(address, None, *args.addresses)
+    def serial(addresses: tuple[int, ...], workspace: Any, stream: Any, alive: Any = words) -> None:
+        function(address, None, *addresses)
 
-    def shared(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
-        launch(function, address, tasks, args.addresses)
+    def shared(addresses: tuple[int, ...], workspace: Any, stream: Any, alive: Any = words) -> None:
+        launch(function, address, tasks, addresses)
 
     return shared if tasks > 1 and work_bytes > SERIAL_BYTES else serial
 
 
-def idle(args: Any, workspace: Any, stream: Any) -> None:
+def idle(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
     """The launch of a problem with nothing to do."""
 
 

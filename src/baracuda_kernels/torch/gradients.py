@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -83,7 +84,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
     constant = tuple(argument[name] for name in schema.inputs if name not in gradient.results.values())
     result_for = {of: place for place, of in enumerate(gradient.results.values())}
     without_gradient = {place for name, place in output.items() if name not in gradient.upstream.values()}
-    wanted = tuple(result_for.get(name) for name in schema.arguments)
+    wanted = tuple(result_for.get(name, -1) for name in schema.arguments)  # behind the results stands None
     broadcast = any(operand.broadcasts for operand in operator.function.inputs.values())
     differentiated = [argument[name] for name in result_for]
 
@@ -93,8 +94,10 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         outcome = below(*arguments)
         results = outcome if type(outcome) is tuple else (outcome,)
         everything = arguments + results
-        ctx.save_for_backward(*[everything[place] for place in kept])
-        ctx.options = [*[arguments[place] for place in options], *[arguments[place].dtype for place in elements]]
+        ctx.save_for_backward(*map(everything.__getitem__, kept))
+        ctx.options = [*map(arguments.__getitem__, options)]
+        for place in elements:
+            ctx.options.append(arguments[place].dtype)
         if broadcast:
             ctx.shapes = [None if arguments[place] is None else arguments[place].shape for place in differentiated]
         if len(results) > 1:
@@ -106,13 +109,13 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         if schema.conditional:
             values = dict(zip(schema.arguments, arguments, strict=True))
             places = {*places, *(place for name, place in output.items() if not schema.is_there(name, values))}
-        ctx.mark_non_differentiable(*[results[place] for place in places])
+        ctx.mark_non_differentiable(*map(results.__getitem__, places))
         ctx.set_materialize_grads(False)
         if len(gradient.upstream) > 1:
             ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
 
     def backward(ctx: Any, *upstream: Any) -> Any:
-        if all(each is None for each in upstream):
+        if {*map(type, upstream)} == {NoneType}:
             return (None, *[None] * len(wanted))
         values = dict(zip(saved, ctx.saved_tensors, strict=True))
         for name, (place, optional) in upstream_of.items():
@@ -125,7 +128,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
         results = outcome if type(outcome) is tuple else (outcome,)
         if broadcast:
             results = tuple(map(_summed, results, ctx.shapes))
-        return (None, *[None if place is None else results[place] for place in wanted])
+        return (None, *map((*results, None).__getitem__, wanted))
 
     return {"forward": forward, "backward": backward}
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import _C
+from torch.autograd import forward_ad
 
 from baracuda_kernels.core import descriptor, registry
 from baracuda_kernels.core.arrays import glance
@@ -27,7 +28,6 @@ from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.view import View
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.interop.torch_arrays import in_forward_mode
 from baracuda_kernels.interop.torch_views import DTYPES
 from baracuda_kernels.torch import autocast, gradients
 from baracuda_kernels.torch.schema import Schema
@@ -78,20 +78,11 @@ class Operator:
         return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in schema.outputs)
 
     def compute(self, *given: Any, **named: Any) -> Any:
-        """The function itself, deterministic where PyTorch is told to be."""
-        if not torch.are_deterministic_algorithms_enabled():
-            return self._in_any_layout(given, named)
-        try:
-            return self._in_any_layout(given, named | {"preference": DETERMINISTIC})
-        except Unsupported as refusal:
-            if not torch.is_deterministic_algorithms_warn_only_enabled():
-                raise
-            warnings.warn(str(refusal), stacklevel=4)
-        return self._in_any_layout(given, named)
-
-    def _in_any_layout(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Inputs whose layout the plan refuses are copied; PyTorch's operators take any."""
-        if len(self._refused):  # what was refused once need not be tried again
+        """The function itself, deterministic where PyTorch is told to be. Inputs whose layout the plan refuses are copied; PyTorch's
+        operators take any."""
+        if _C._get_deterministic_algorithms() and "preference" not in named:
+            return self._deterministic(given, named)
+        if self._refused.kept:  # what was refused once need not be tried again
             given, named = (), self._copied(given, named, ())
         try:
             return self.function.compute(*given, **named)
@@ -100,6 +91,15 @@ class Operator:
             if not refused:
                 raise
         return self.function.compute(**self._copied(given, named, refused))
+
+    def _deterministic(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        try:
+            return self.compute(*given, **named, preference=DETERMINISTIC)
+        except Unsupported as refusal:
+            if not torch.is_deterministic_algorithms_warn_only_enabled():
+                raise
+            warnings.warn(str(refusal), stacklevel=5)
+        return self.compute(*given, **named, preference=None)
 
     def _copied(self, given: tuple[Any, ...], named: dict[str, Any], refused: Collection[str]) -> dict[str, Any]:
         """The arguments by name, with a contiguous copy of each input that is refused, or was with the same layout before."""
@@ -153,7 +153,7 @@ class Operator:
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call that nobody watches, with its gradient recorded."""
         values = self.schema.bind(given, named)
-        arguments = [values[name] for name in self.schema.arguments]
+        arguments = map(values.__getitem__, self.schema.arguments)
         return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)
 
 
@@ -171,16 +171,11 @@ def _entry(of: Operator) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if spread is not None:
             given, named = spread(given, named, *others)
-        if torch.compiler.is_compiling() or watched() or not known.issuperset(named):
+        if torch.compiler.is_dynamo_compiling() or watched() or not known.issuperset(named):
             return of.dispatch(given, named)
-        recorded = None
-        for value in (*given, *named.values()) if named else given:
-            if isinstance(value, torch.Tensor):
-                if not is_plain(value):
-                    return of.dispatch(given, named)
-                recorded = recorded or value.requires_grad
+        recorded = _is_recorded((*given, *named.values()) if named else given)
         if recorded is None:
-            return of.dispatch(given, named)  # which says what is wrong
+            return of.dispatch(given, named)  # which says what is wrong, if anything is
         if recorded and torch.is_grad_enabled():
             return of.record(given, named)
         return of.compute(*given, **named)
@@ -197,9 +192,20 @@ def _entry(of: Operator) -> Callable[..., Any]:
     return call
 
 
+def _is_recorded(values: Iterable[Any]) -> bool | None:
+    """Whether a gradient may be taken of one of the tensors among these; None where there is none, or one that is not plain."""
+    recorded = None
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if type(value) not in _PLAIN_TYPES or value.is_meta or value.is_conj() or value.is_neg():
+                return None
+            recorded = recorded or value.requires_grad
+    return recorded
+
+
 def is_plain(value: Any) -> bool:
     """Whether it is a tensor as PyTorch itself makes them, with memory that holds the numbers it shows."""
-    return type(value) in _PLAIN_TYPES and not (value.is_meta or value.is_conj() or value.is_neg())
+    return _is_recorded((value,)) is not None
 
 
 def watched() -> bool:
@@ -209,7 +215,7 @@ def watched() -> bool:
         or _C._len_torch_function_stack()
         or _C._is_any_autocast_enabled()
         or _C._functorch.peek_interpreter_stack() is not None
-        or in_forward_mode()
+        or forward_ad._current_level >= 0
         or _C._is_tracing()
         or _C._autograd._profiler_enabled()
     )

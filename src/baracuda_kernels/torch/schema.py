@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from baracuda_kernels.core.args import Operand
-from baracuda_kernels.core.described import RETURN, Option
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import RETURN, Function, Option
 from baracuda_kernels.core.view import Dtype, Number
 from baracuda_kernels.interop.torch_views import DTYPES
 
@@ -93,12 +92,10 @@ class Schema:
         """What the function returns, of everything that the operator did."""
         if self.single:
             return results
-        returned = self.function.returned(values)
-        wanted = [
-            result if self.is_there(name, values) else None
-            for name, result in zip(self.outputs, results, strict=True)
-            if name in returned
-        ]
+        returned, wanted = self.function.returned(values), []
+        for name, condition, result in zip(self.outputs, self.conditions.values(), results, strict=True):
+            if name in returned:
+                wanted.append(result if condition is None or self.is_there(name, values) else None)
         return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
     def _condition(self, operand: Operand) -> str | None:

@@ -127,11 +127,11 @@ def _bound(problem: CovDescriptor, pieces: Pieces, compute: Callable[..., None])
             tensors = {name: whole[starts[name] // width :][: math.prod(shape)].view(shape) for name, shape in pieces.items()}
             return SimpleNamespace(**tensors, rows=tensors["table"][: problem.variables])
 
-    def launch(args: Any, workspace: int, stream: Stream) -> None:
-        with exactly_on(stream):
-            compute(room(workspace, stream.device), *map(as_torch, args.operands))
-
     def bind(layouts: Any) -> Launch:
+        def launch(addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
+            with exactly_on(stream):
+                compute(room(workspace, stream.device), *as_torch(addresses, layouts))
+
         return launch
 
     return bind

@@ -32,9 +32,9 @@ def in_runs(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
             strides, views = views_of(problem, run, layouts)
             launches.append(OverViews(kernel(strides), views, rooms))
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
             for each in launches:
-                each(args, workspace, stream)
+                each(addresses, workspace, stream)
 
         return launch
 

@@ -113,9 +113,9 @@ def _launches(problem: Any, body: Any, operands: tuple[int, int, int]) -> Callab
         words = as_words([*numbers, *(word for block in blocks for word in block)])
         shares = tasks > 1 and items * item_bytes > parallel.SERIAL_BYTES
 
-        def launch(args: Any, workspace: int, stream: Any) -> None:
+        def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
             slots = c_int64(0)
-            pointers = (*(args.addresses[place] for place in operands), workspace, addressof(slots))
+            pointers = (*(addresses[place] for place in operands), workspace, addressof(slots))
             if shares:
                 parallel.launch(function, addressof(words), tasks, pointers)
             else:

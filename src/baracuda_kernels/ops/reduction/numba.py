@@ -38,12 +38,6 @@ __all__ = [
 Bind = Callable[[Sequence[Any]], parallel.Launch]
 
 
-class _Addresses(NamedTuple):
-    """What a launch looks at of its args."""
-
-    addresses: tuple[int, ...]
-
-
 class _Strides(NamedTuple):
     """What an elementwise kernel looks at of a layout."""
 
@@ -93,12 +87,12 @@ def reduce_backward(problem: Any) -> Bind:
         strides += [broadcast_stride(problem, kept, is_kept=True) for _ in helpers]
         last = elementwise([_Strides(stride) for stride in (*strides, *every[-outputs:])])
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            read, written = args.addresses[:-outputs], args.addresses[-outputs:]
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            read, written = addresses[:-outputs], addresses[-outputs:]
             places = [workspace + size * number for number in range(len(first))]
             for reduce_helper, place in zip(first, places, strict=True):
-                reduce_helper(_Addresses((*read[given], place)), workspace + size * len(first), stream)
-            last(_Addresses((*read, *places, *written)), 0, stream)
+                reduce_helper((*read[given], place), workspace + size * len(first), stream)
+            last((*read, *places, *written), 0, stream)
 
         return launch
 
@@ -117,9 +111,9 @@ def reduce_choice_backward(problem: Any) -> Bind:
         strides = (broadcast_stride(problem, d_result), broadcast_stride(problem, second), place_stride(problem), d_input)
         fill = elementwise(list(map(_Strides, strides)))
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            d_result_at, _, second_at, d_input_at = args.addresses
-            fill(_Addresses((d_result_at, second_at, 0, d_input_at)), 0, stream)
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            d_result_at, _, second_at, d_input_at = addresses
+            fill((d_result_at, second_at, 0, d_input_at), 0, stream)
 
         return launch
 
@@ -140,9 +134,9 @@ def trace_backward(problem: Any) -> Bind:
         d_result, _, d_input = (layout.stride for layout in layouts)
         fill = elementwise(list(map(_Strides, ((*d_result, 0, 0), below_stride(problem), d_input))))
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            d_result_at, _, d_input_at = args.addresses
-            fill(_Addresses((d_result_at, 0, d_input_at)), 0, stream)
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            d_result_at, _, d_input_at = addresses
+            fill((d_result_at, 0, d_input_at), 0, stream)
 
         return launch
 

@@ -110,8 +110,7 @@ def _launch(problem: ScanDescriptor, given: Sequence[int], walk: Walk) -> parall
             waves = [(totals, _rows(problem, walk, Form.SEGMENTS, work, each)) for each in streams]
     outputs = given[-_outputs(problem) :]
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        addresses = args.addresses
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
         pointers = (*(addresses[place] for place in given), workspace)
         aligned = all(addresses[place] % LINE == 0 for place in outputs)
         if waves and 2 * problem.lines < get_num_threads():  # every element is walked past twice
@@ -218,8 +217,8 @@ def _launch_product(problem: ScanBackwardDescriptor, given: Sequence[int], walk:
     if beside is None or beside.extent % lanes:
         add(1, 1 if beside is None else beside.extent % lanes, whole * lanes)
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        pointers = (*(args.addresses[place] for place in given), workspace)
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+        pointers = (*(addresses[place] for place in given), workspace)
         for call in calls:
             _run(call, work, pointers)
 

@@ -97,15 +97,15 @@ def _split_launch(function: NativeFunction, words: Any, whole: parallel.Launch) 
     group = max(1, SPLIT_PARTS // segments)
     block = c_int64 * (PARTS + 2 * group * segments)
 
-    def launch(args: Any, workspace: Any, stream: Any, alive: Any = words) -> None:
+    def launch(addresses: tuple[int, ...], workspace: Any, stream: Any, alive: Any = words) -> None:
         threads = get_num_threads()
         if threads < 2 or rows >= 2 * threads:
-            whole(args, workspace, stream)
+            whole(addresses, workspace, stream)
             return
         for first in range(0, rows, group):
             counter = block()
             counter[FIRST_ROW], counter[ROWS] = first, min(group, rows - first)
-            parallel.launch(function, address, counter[ROWS] * segments, args.addresses, counter)
+            parallel.launch(function, address, counter[ROWS] * segments, addresses, counter)
 
     return launch
 

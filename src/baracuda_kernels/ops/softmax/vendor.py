@@ -30,11 +30,11 @@ def backward(problem: SoftmaxDescriptor) -> Bind:
 def _unbound(call: Callable[..., Any]) -> Bind:
     import torch
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        with torch.no_grad(), stream.current():
-            call(*map(as_torch, args.operands))
-
     def bind(layouts: Any) -> Launch:
+        def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+            with torch.no_grad(), stream.current():
+                call(*as_torch(addresses, layouts))
+
         return launch
 
     return bind

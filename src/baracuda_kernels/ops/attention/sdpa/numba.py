@@ -34,8 +34,8 @@ def forward(problem: Any) -> Bind:
         heads = problem.batch_size * problem.num_heads
         run = _rows(function, problem, (q, k, v, mask, y), problem.d_k, problem.d_v, problem.is_causal, 0, heads)
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            q, k, v, mask, y, attn = args.addresses
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            q, k, v, mask, y, attn = addresses
             run((q, k, v, mask, attn, y))
 
         return launch
@@ -57,8 +57,8 @@ def backward(problem: Any) -> Bind:
             keys = _columns(by_columns, problem, q, dk, problem.scale, first, count)
             waves.append((rows, values, keys))
 
-        def launch(args: Any, workspace: Any, stream: Any) -> None:
-            q, k, v, attn, dy, dscores, dq, dk, dv = args.addresses
+        def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
+            q, k, v, attn, dy, dscores, dq, dk, dv = addresses
             for rows, values, keys in waves:
                 rows((dy, v, k, attn, dscores, dq))
                 values((attn, dy, dv))

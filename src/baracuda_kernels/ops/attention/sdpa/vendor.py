@@ -6,7 +6,7 @@ those of the Triton kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -110,7 +110,7 @@ class Matrices(NamedTuple):
     offset: int
     transposed: bool
 
-    def of(self, tensors: Mapping[int, Any]) -> Any:
+    def of(self, tensors: Sequence[Any]) -> Any:
         whole = tensors[self.operand]
         view = whole.as_strided(self.shape, self.stride, whole.storage_offset() + self.offset)
         return view.transpose(1, 2) if self.transposed else view
@@ -122,7 +122,7 @@ class Product(NamedTuple):
     out: Matrices
     adds: bool  # to what is there
 
-    def __call__(self, tensors: Mapping[int, Any]) -> None:
+    def __call__(self, tensors: Sequence[Any]) -> None:
         left, right, out = (matrices.of(tensors) for matrices in self[:3])
         if self.adds:
             out.baddbmm_(left, right)
@@ -136,25 +136,26 @@ Step = Product | Call
 class InTurn:
     """Products and Triton calls, one after the other on the same stream."""
 
-    def __init__(self, steps: Sequence[Product | Queued]) -> None:
+    def __init__(self, steps: Sequence[Product | Queued], layouts: Sequence[Layout | None]) -> None:
         self.steps = steps
-        self.multiplied = {matrices.operand for step in steps if isinstance(step, Product) for matrices in step[:3]}
+        multiplied = {matrices.operand for step in steps if isinstance(step, Product) for matrices in step[:3]}
+        self.layouts = [layout if place in multiplied else None for place, layout in enumerate(layouts)]
 
     def get_ready(self) -> None:
         for step in self.steps:
             if isinstance(step, Queued):
                 step.get_ready()
 
-    def __call__(self, args: Any, workspace: int, stream: Stream) -> None:
-        tensors = {place: as_torch(args.operands[place]) for place in self.multiplied}
+    def __call__(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> None:
         # All are compiled before the first is queued: where a capture refuses one, nothing has been written.
-        forms = [step if isinstance(step, Product) else step.form_for(args.addresses, workspace, stream) for step in self.steps]
+        forms = [step if isinstance(step, Product) else step.form_for(addresses, workspace, stream) for step in self.steps]
         with exactly_on(stream):
+            tensors = as_torch(addresses, self.layouts)
             for form in forms:
                 if isinstance(form, Product):
                     form(tensors)
                 else:
-                    form.launch(args.addresses, workspace, stream)
+                    form.launch(addresses, workspace, stream)
 
 
 def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]], others: tuple[int, ...] = ()) -> Bind:
@@ -165,7 +166,7 @@ def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]
         device = matrices[0].device
         if not all(map(_is_taken, matrices)):
             return launcher(device, *otherwise(layouts, device))
-        return InTurn([step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)])
+        return InTurn([step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)], layouts)
 
     return bind
 

@@ -114,10 +114,10 @@ def _by_threads(sequences: int, walk: Callable[[int], parallel.Launch], spread: 
     """Where every thread has sequences of its own, each is walked along, state in hand; otherwise states come first and spans are
     shared out. Both compute the same numbers in the same order."""
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
         threads = get_num_threads()
         chosen = walk(threads) if threads == 1 or sequences >= 2 * threads else spread
-        chosen(args, workspace, stream)
+        chosen(addresses, workspace, stream)
 
     return launch
 
@@ -169,13 +169,13 @@ def _launch(problem: Any, *stages: Stage) -> parallel.Launch:
     serial = _work(problem) < SERIAL_WORK
     ready = [stage for stage in stages if stage.tasks]
 
-    def launch(args: Any, workspace: int, stream: Any) -> None:
-        addresses = (*args.addresses, 0)  # position -1: nothing
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any) -> None:
+        places = (*addresses, 0)  # position -1: nothing
         counter = (c_int64 * 3)()
         for function, words, tasks, operands, is_correction in ready:
             if is_correction and not counter[CANCELS]:
                 continue
-            pointers = (*(addresses[operand] for operand in operands), workspace)
+            pointers = (*(places[operand] for operand in operands), workspace)
             counter = (c_int64 * 3)()
             if serial:
                 function(addressof(words), addressof(counter), *pointers)

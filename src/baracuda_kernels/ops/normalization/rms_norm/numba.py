@@ -437,8 +437,8 @@ def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
 def _grouped_launch(function: NativeFunction, words: Any, tasks: int) -> parallel.Launch:
     address, block = addressof(words), c_int64 * 2
 
-    def launch(args: Any, workspace: int, stream: Any, alive: Any = words) -> None:
-        parallel.launch(function, address, tasks, (*args.addresses, workspace), block())
+    def launch(addresses: tuple[int, ...], workspace: int, stream: Any, alive: Any = words) -> None:
+        parallel.launch(function, address, tasks, (*addresses, workspace), block())
 
     return launch
 
