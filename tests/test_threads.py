@@ -218,13 +218,37 @@ def test_a_turn_is_free_in_a_child(held_by: str) -> None:
     assert run(script, held_by).strip() == "0"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
+def test_a_child_looks_problems_up_while_another_thread_of_its_parent_does() -> None:
+    script = """
+        import os, signal, threading, baracuda_kernels as bk
+        from baracuda_kernels.core import descriptor
+        begun, over, identity = threading.Event(), threading.Event(), descriptor.identity
+        def in_no_hurry(value):
+            if threading.current_thread() is not threading.main_thread():
+                begun.set(), over.wait()
+            return identity(value)
+        descriptor.identity = in_no_hurry
+        one, other = (bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (extent,), 0, bk.ElementKind.F32) for extent in (1, 2))
+        thread = threading.Thread(target=hash, args=(one,))
+        thread.start(), begun.wait()
+        if not (child := os.fork()):
+            signal.alarm(20)
+            hash(other)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        over.set(), thread.join()
+    """
+    assert run(script).strip() == "0"
+
+
 def test_every_lock_is_a_turn() -> None:
     """Others would stay taken in the child of a fork, and hang a signal handler that calls what it has interrupted."""
     package = Path(bk.__file__).parent
     made = {
         file.name
         for file in package.rglob("*.py")
-        if re.search(r"\b(R?Lock|Condition|allocate_lock)\(", file.read_text(encoding="utf-8"))
+        if re.search(r"\b(R?Lock|Condition|Semaphore|allocate_lock)\(|@functools.cached_property", file.read_text(encoding="utf-8"))
     }
     assert made == {"turns.py"}
 
