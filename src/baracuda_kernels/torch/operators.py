@@ -149,7 +149,9 @@ class Operator:
                     return self.function(*given, **named)
                 raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
         if not [name for name in self.schema.inputs if isinstance(values[name], torch.Tensor)]:
-            raise rejection(self.name, [Reason(ReasonCode.MISSING_OPERAND, self.schema.inputs[0], "numbers alone", "a torch.Tensor")])
+            raise rejection(
+                self.name, [Reason(ReasonCode.MISSING_OPERAND, self.schema.inputs[0], "numbers alone", "a torch.Tensor")]
+            )
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -160,9 +160,7 @@ def trace_backward(d_result: View, input: View) -> TraceBackwardDescriptor:
 # --- two operands --------------------------------------------------------------------------------------------------------------
 
 
-def _joint(
-    kind: str, input: View, other: View, dim: Axes | None = None, keepdim: bool = False, numbers: Numbers = ()
-) -> Any:
+def _joint(kind: str, input: View, other: View, dim: Axes | None = None, keepdim: bool = False, numbers: Numbers = ()) -> Any:
     """The fields of a reduction of two operands, of the shape that both broadcast to."""
     shape = broadcast_shape(input.function, {input.name: input, other.name: other})
     both = View(input.function, "dim", SimpleNamespace(shape=shape, element=input.element))  # type: ignore[arg-type]
