@@ -293,6 +293,24 @@ def test_a_fork_waits_for_a_patient_turn_and_not_for_others() -> None:
     thread.join()
 
 
+def test_threads_that_use_an_operator_of_pytorch_first_find_one() -> None:
+    script = """
+        import threading, time, torch, baracuda_kernels.torch as bt
+        from baracuda_kernels.torch import operators
+        schema = operators.Schema
+        operators.Schema = lambda function: time.sleep(0.05) or schema(function)
+        found, start = [], threading.Barrier(8)
+        def ask():
+            start.wait()
+            found.append(bt.trace)
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(len(found), len(set(found)), found[0](torch.eye(3)).item())
+    """
+    assert run(script).split() == ["8", "1", "3.0"]
+
+
 # --- all of it at once --------------------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.view import View
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.interop.torch_arrays import in_forward_mode
@@ -219,13 +220,27 @@ def watched() -> bool:
     )
 
 
-@functools.cache
+def _made_once(make: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Like `functools.cache`, but threads that ask together for the first time get the same: PyTorch takes no name twice."""
+    made: dict[str, Any] = {}
+
+    def find(name: str) -> Any:
+        if name not in made:
+            with LOADING:
+                if name not in made:
+                    made[name] = make(name)
+        return made[name]
+
+    return find
+
+
+@_made_once
 def operator(name: str) -> Operator:
     """The operator of that name, registered when first asked for."""
     return Operator(registry.function(name))
 
 
-@functools.cache
+@_made_once
 def entry(name: str) -> Callable[..., Any]:
     """The public function of that name."""
     return _entry(operator(name))
