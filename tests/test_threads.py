@@ -338,6 +338,7 @@ def test_calls_from_many_threads_under_signals_with_forks(calls: int) -> None:
         ({"OMP_NUM_THREADS": "0", "NUMBA_NUM_THREADS": "-1"}, None, 8),
         ({"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "5"}, None, 2),
         ({"OMP_NUM_THREADS": "64"}, None, 8),
+        ({"OMP_NUM_THREADS": "9" * 5000}, None, 8),
         ({"BARACUDA_NUM_THREADS": "12", "OMP_NUM_THREADS": "2"}, 12, 2),
     ],
 )
@@ -398,6 +399,8 @@ def test_a_worker_of_a_dataloader_takes_one_thread() -> None:
             4,
         ),
         ("4:cpu,cpuacct:/own\n", {"cpu/own/cpu.cfs_quota_us": "-1\n", "cpu/own/cpu.cfs_period_us": "100000\n"}, 16),
+        ("0::/pod/\udcff\n", {"pod/cpu.max": "300000 100000\n"}, 3),  # a name that is no text
+        ("\nnonsense\n0:/\n0::/own\n", {"own/cpu.max": "300000 100000\n"}, 3),
         (None, {}, 16),
     ],
 )
@@ -406,8 +409,8 @@ def test_quotas_of_control_groups(groups: str | None, files: dict[str, str], wan
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     if groups is not None:
-        (tmp_path / "own").write_text(groups)
+        (tmp_path / "groups").write_bytes(os.fsencode(groups))
     monkeypatch.setattr(counts, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(counts, "_OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(counts, "_OWN_CGROUPS", tmp_path / "groups")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
     assert counts._available() == wanted
