@@ -11,6 +11,7 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.check.memory import Placed
 from baracuda_kernels.check.spoil import WAYS, Situation, Spoiled
+from baracuda_kernels.core import registry
 from baracuda_kernels.core.reason import Severity
 
 from conftest import PLANS
@@ -113,6 +114,24 @@ def test_wrong_kinds_of_argument(op: str) -> None:
     assert situation.is_untouched()
 
 
+def test_a_wrong_option_is_typed() -> None:
+    """Of every function, also where it would be compared or converted."""
+    x, raw = numpy.ones((2, 3), numpy.float32), []
+    for name, function in registry.functions().items():
+        usual = dict.fromkeys(function.inputs, x) | {each.name: 1 for each in function.options.values() if each.is_required}
+        for option in function.options.keys() & function.public.parameters.keys():
+            for wrong in (object(), [None], "text", 1j, numpy.float32(2) if option == "dim" else {}):
+                try:
+                    function(**usual | {option: wrong})
+                except bk.Error:
+                    continue
+                except Exception as error:
+                    raw.append((name, option, wrong, error))
+    assert raw == []
+    with pytest.raises(bk.InvalidProblem, match="abs is missing"):
+        bk.polar_backward(x.astype(numpy.complex64), None, x)
+
+
 def test_workspace_too_small() -> None:
     situation = situation_of("toy")
     args = ToyArgs(**situation.views)
@@ -163,6 +182,9 @@ def test_backend_failure_is_chained() -> None:
     with pytest.raises(bk.KernelInternal, match="could not be prepared") as caught:
         ToyPlan.force("toy.unbuildable", bk.Stream.cpu(), descriptor)
     assert isinstance(caught.value.__cause__, ImportError)
+    with pytest.raises(bk.KernelInternal, match="ToyPlan.*could not be timed") as caught:
+        ToyPlan.force("toy.broken", bk.Stream.cpu(), descriptor, bk.PlanPreference(effort=bk.Effort.MEASURE))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_what_goes_wrong_while_a_layout_is_bound_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:

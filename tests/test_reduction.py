@@ -215,9 +215,10 @@ def test_integers_as_pytorch(name: str, dtype: torch.dtype) -> None:
 
 def test_dims_as_pytorch() -> None:
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
-    for dim in (None, 0, -1, (1, 2), (0, -1), (3, 1, 0), ()):
+    for dim in (None, 0, -1, (1, 2), (0, -1), (3, 1, 0), [2, 0], (), []):
         for keepdim in (False, True):
             assert close(_of("sum", x, dim, keepdim), torch.sum(x, dim, keepdim))
+            assert _of("quantile", x, 0.5, dim, keepdim).shape == torch.sum(x, dim, keepdim).shape
     assert torch.equal(_of("argmax", x), torch.argmax(x))
     for correction in (0, 1, 2.5):
         assert close(_of("var", x, 1, correction=correction), torch.var(x, 1, correction=correction), equal_nan=True)

@@ -218,13 +218,37 @@ def test_a_turn_is_free_in_a_child(held_by: str) -> None:
     assert run(script, held_by).strip() == "0"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
+def test_a_child_looks_problems_up_while_another_thread_of_its_parent_does() -> None:
+    script = """
+        import os, signal, threading, baracuda_kernels as bk
+        from baracuda_kernels.core import descriptor
+        begun, over, identity = threading.Event(), threading.Event(), descriptor.identity
+        def in_no_hurry(value):
+            if threading.current_thread() is not threading.main_thread():
+                begun.set(), over.wait()
+            return identity(value)
+        descriptor.identity = in_no_hurry
+        one, other = (bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (extent,), 0, bk.ElementKind.F32) for extent in (1, 2))
+        thread = threading.Thread(target=hash, args=(one,))
+        thread.start(), begun.wait()
+        if not (child := os.fork()):
+            signal.alarm(20)
+            hash(other)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        over.set(), thread.join()
+    """
+    assert run(script).strip() == "0"
+
+
 def test_every_lock_is_a_turn() -> None:
     """Others would stay taken in the child of a fork, and hang a signal handler that calls what it has interrupted."""
     package = Path(bk.__file__).parent
     made = {
         file.name
         for file in package.rglob("*.py")
-        if re.search(r"\b(R?Lock|Condition|allocate_lock)\(", file.read_text(encoding="utf-8"))
+        if re.search(r"\b(R?Lock|Condition|Semaphore|allocate_lock)\(|@functools.cached_property", file.read_text(encoding="utf-8"))
     }
     assert made == {"turns.py"}
 
@@ -269,6 +293,24 @@ def test_a_fork_waits_for_a_patient_turn_and_not_for_others() -> None:
     thread.join()
 
 
+def test_threads_that_use_an_operator_of_pytorch_first_find_one() -> None:
+    script = """
+        import threading, time, torch, baracuda_kernels.torch as bt
+        from baracuda_kernels.torch import operators
+        schema = operators.Schema
+        operators.Schema = lambda function: time.sleep(0.05) or schema(function)
+        found, start = [], threading.Barrier(8)
+        def ask():
+            start.wait()
+            found.append(bt.trace)
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(len(found), len(set(found)), found[0](torch.eye(3)).item())
+    """
+    assert run(script).split() == ["8", "1", "3.0"]
+
+
 # --- all of it at once --------------------------------------------------------------------------------------------------------------
 
 
@@ -296,6 +338,7 @@ def test_calls_from_many_threads_under_signals_with_forks(calls: int) -> None:
         ({"OMP_NUM_THREADS": "0", "NUMBA_NUM_THREADS": "-1"}, None, 8),
         ({"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "5"}, None, 2),
         ({"OMP_NUM_THREADS": "64"}, None, 8),
+        ({"OMP_NUM_THREADS": "9" * 5000}, None, 8),
         ({"BARACUDA_NUM_THREADS": "12", "OMP_NUM_THREADS": "2"}, 12, 2),
     ],
 )
@@ -356,6 +399,8 @@ def test_a_worker_of_a_dataloader_takes_one_thread() -> None:
             4,
         ),
         ("4:cpu,cpuacct:/own\n", {"cpu/own/cpu.cfs_quota_us": "-1\n", "cpu/own/cpu.cfs_period_us": "100000\n"}, 16),
+        ("0::/pod/\udcff\n", {"pod/cpu.max": "300000 100000\n"}, 3),  # a name that is no text
+        ("\nnonsense\n0:/\n0::/own\n", {"own/cpu.max": "300000 100000\n"}, 3),
         (None, {}, 16),
     ],
 )
@@ -364,8 +409,8 @@ def test_quotas_of_control_groups(groups: str | None, files: dict[str, str], wan
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     if groups is not None:
-        (tmp_path / "own").write_text(groups)
+        (tmp_path / "groups").write_bytes(os.fsencode(groups))
     monkeypatch.setattr(counts, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(counts, "_OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(counts, "_OWN_CGROUPS", tmp_path / "groups")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
     assert counts._available() == wanted

@@ -175,6 +175,9 @@ def test_errors_are_those_of_the_function() -> None:
             bt.softmax(other)
     with pytest.raises(bk.InvalidProblem, match="gamma belongs to another framework"):
         bt.rms_norm(x.detach(), numpy.ones(4))
+    for alone in (lambda: bt.clamp(2.0, 1.0), lambda: bt.clamp(None), lambda: bt.add(2.0, 1.0)):
+        with pytest.raises(bk.InvalidProblem, match="input"):
+            alone()
 
 
 def test_an_option_without_a_form_in_schemas_is_refused() -> None:

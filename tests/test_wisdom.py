@@ -257,6 +257,12 @@ def test_a_bad_file_is_refused_and_left_as_it_is(content: bytes, why: str, tmp_p
     assert why in _refused(content, tmp_path)
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(bk.InvalidWisdom, match="not a plain file"):
+        bk.load_wisdom(tmp_path / "pipe")
+
+
 def test_a_missing_file_a_folder_and_one_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in (tmp_path / "absent.json", tmp_path):
         with pytest.raises(bk.InvalidWisdom, match="cannot be read"):

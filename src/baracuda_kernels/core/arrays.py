@@ -55,8 +55,8 @@ def _seer_for(array: Any) -> Seer:
         _refuse_more_than_memory(type(array), torch.Tensor, _TORCH_MEANING, "torch.Tensor")
         return _see_torch
     if numpy is not None and isinstance(array, numpy.ndarray):
-        if not isinstance(array, numpy.memmap):
-            _refuse_more_than_memory(type(array), numpy.ndarray, _NUMPY_MEANING, "numpy.ndarray")
+        base = numpy.memmap if isinstance(array, numpy.memmap) else numpy.ndarray
+        _refuse_more_than_memory(type(array), base, _NUMPY_MEANING, "numpy.ndarray")
         return _see_numpy
     if hasattr(array, "__dlpack__"):
         return _see_dlpack

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
 
-__all__ = ["Bounded", "forget_choices"]
+__all__ = ["Bounded", "Once", "forget_choices"]
+
+T = TypeVar("T")
 
 
 class Bounded:
@@ -29,6 +32,19 @@ class Bounded:
 
     def __len__(self) -> int:
         return len(self.kept)
+
+
+class Once(Generic[T]):
+    """A property that is computed when it is first asked for. `functools.cached_property` has a lock in Python 3.11, one for all instances,
+    which the child of a fork could find taken."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    def __get__(self, of: Any, kind: type | None = None) -> T:
+        found = self.compute(of)
+        vars(of)[self.name] = found  # which Python finds first from now on
+        return found
 
 
 def forget_choices() -> None:

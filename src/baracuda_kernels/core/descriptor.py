@@ -6,7 +6,6 @@ everything else that is nonsense. Both run when it is constructed, so a descript
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import types
@@ -16,6 +15,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar, Self
 
+from baracuda_kernels.core.bounded import Once
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.identity import identity
@@ -55,7 +55,7 @@ class Descriptor:
         if reasons:
             raise InvalidProblem(type(self).__name__, reasons)
 
-    @functools.cached_property
+    @Once
     def _identity(self) -> tuple[Any, ...]:
         return tuple(identity(getattr(self, field.name)) for field in fields(self))
 

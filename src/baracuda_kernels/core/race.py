@@ -17,7 +17,7 @@ from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import aligned_bytes, encode
-from baracuda_kernels.core.errors import Error, Unsupported
+from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported
 from baracuda_kernels.core.kernel import Candidate
 from baracuda_kernels.core.layout import row_major
 from baracuda_kernels.core.machine import machine_of
@@ -75,11 +75,13 @@ def measure(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, fl
         # Memory of the stream's own: were the race interrupted, it would not go to others before the launches are over.
         with stream.current():
             return _measured(plans, stream)
+    except Error:
+        raise
     except (MemoryError, RuntimeError) as cause:  # what NumPy, PyTorch and kernels raise where there is no room
-        if isinstance(cause, Error):
-            raise
         reason = Reason(ReasonCode.CANNOT_MEASURE, some.kernel.name, str(cause) or "too little memory", "effort=ESTIMATE")
         raise Unsupported(f"{type(some).__name__} for {some.descriptor}", [reason]) from cause
+    except Exception as cause:
+        raise KernelInternal(f"{type(some).__name__}: the candidates for {some.descriptor} could not be timed: {cause}") from cause
 
 
 def _measured(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, float]:

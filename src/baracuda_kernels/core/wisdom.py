@@ -88,7 +88,7 @@ class Wisdom:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Wisdom:
         try:
-            with open(path, "rb") as file:
+            with open(files.open_plain(os.path.realpath(path), os.O_RDONLY), "rb") as file:  # a pipe would be waited for
                 content = file.read(LARGEST_FILE + 1)
         except OSError as cause:
             raise _refusal(str(path), f"a file that cannot be read: {cause.strerror}", "a readable file") from cause

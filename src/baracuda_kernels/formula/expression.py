@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from baracuda_kernels.core.bounded import Once
 from baracuda_kernels.core.element import ElementKind
 
 __all__ = [
@@ -216,7 +217,7 @@ class Program:
     results: tuple[Expr, ...]
     parameters: int = 0
 
-    @functools.cached_property
+    @Once
     def order(self) -> list[Expr]:
         """Everything that it computes, as `in_order` has it."""
         return in_order(self.results)

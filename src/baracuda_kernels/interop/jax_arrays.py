@@ -17,6 +17,7 @@ from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.turns import imported
 from baracuda_kernels.interop.numpy_arrays import address, dtype_of
 
 
@@ -52,9 +53,7 @@ def is_traced(array: Any) -> bool:
 
 
 def trace(*call: Any) -> Any:
-    from baracuda_kernels.interop import jax_tracing
-
-    return jax_tracing.trace(*call)
+    return imported("baracuda_kernels.interop.jax_tracing").trace(*call)
 
 
 FRAMEWORK = Framework("JAX", maker, address, "jax.numpy.array({}, copy=True)", finished=finished, is_traced=is_traced, trace=trace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -57,7 +58,7 @@ def _look() -> None:
 def _number_in(variable: str) -> int | None:
     """The number that an environment variable starts with, as OpenMP's may be a list; None where that says nothing."""
     first = os.environ.get(variable, "").split(",")[0].strip()
-    return int(first) if first.isascii() and first.isdigit() and int(first) > 0 else None
+    return int(first) or None if re.fullmatch("[0-9]{1,18}", first) else None
 
 
 def _available() -> int:
@@ -73,11 +74,10 @@ def _rounded(cpus: float) -> int:
 def _quotas() -> Iterator[float]:
     """How many CPUs' worth of time each control group above this process allows."""
     try:
-        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
+        groups = os.fsdecode(_OWN_CGROUPS.read_bytes())  # whose names may be any bytes
     except OSError:  # a system without control groups
         return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
+    for _, controllers, path in re.findall(r"^([^:\n]*):([^:\n]*):(.*)$", groups, re.MULTILINE):
         if not controllers:  # the second version
             folders = _upwards(_CGROUPS, path)
             yield from filter(None, (_quota(folder / "cpu.max") for folder in folders))

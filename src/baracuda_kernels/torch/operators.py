@@ -26,6 +26,7 @@ from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.preference import Determinism, PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.view import View
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.interop.torch_views import DTYPES
@@ -148,6 +149,10 @@ class Operator:
                 if any(isinstance(value, Expr) for value in values.values()):
                     return self.function(*given, **named)
                 raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, type(values[name]).__name__, "a torch.Tensor")])
+        if not [name for name in self.schema.inputs if isinstance(values[name], torch.Tensor)]:
+            raise rejection(
+                self.name, [Reason(ReasonCode.MISSING_OPERAND, self.schema.inputs[0], "numbers alone", "a torch.Tensor")]
+            )
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -221,13 +226,27 @@ def watched() -> bool:
     )
 
 
-@functools.cache
+def _made_once(make: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Like `functools.cache`, but threads that ask together for the first time get the same: PyTorch takes no name twice."""
+    made: dict[str, Any] = {}
+
+    def find(name: str) -> Any:
+        if name not in made:
+            with LOADING:
+                if name not in made:
+                    made[name] = make(name)
+        return made[name]
+
+    return find
+
+
+@_made_once
 def operator(name: str) -> Operator:
     """The operator of that name, registered when first asked for."""
     return Operator(registry.function(name))
 
 
-@functools.cache
+@_made_once
 def entry(name: str) -> Callable[..., Any]:
     """The public function of that name."""
     return _entry(operator(name))

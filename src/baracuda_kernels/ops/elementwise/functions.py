@@ -114,4 +114,4 @@ def polar(abs: View, angle: View) -> ComplexDescriptor:
 def polar_backward(d_result: View, abs: View, angle: View) -> ComplexBackwardDescriptor:
     """The gradients of polar, from that of its result."""
     shape = broadcast_shape("polar_backward", {"d_result": d_result, "abs": abs, "angle": angle})
-    return ComplexBackwardDescriptor(ComplexKind.POLAR, shape, abs.element)
+    return ComplexBackwardDescriptor(ComplexKind.POLAR, shape, d_result.element.part)

@@ -28,7 +28,8 @@ Quantiles = float | tuple[float, ...]
 
 
 def _mask(input: View, dim: Axes | None) -> int:
-    return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
+    axes = () if dim is None else input.axes(dim, "dim")
+    return mask_of(axes or range(len(input.shape)))
 
 
 # --- an element that is chosen ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import inspect
 from types import SimpleNamespace
 from typing import Any
 
+from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported
 from baracuda_kernels.core.function import Function, function
@@ -36,7 +37,8 @@ NAMED = ("aminmax",)  # whose axes are given by name, as in PyTorch
 
 def _mask(input: View, dim: Axes | None) -> int:
     """All axes, as in PyTorch, if none is named."""
-    return mask_of(range(len(input.shape)) if dim is None or dim == () else input.axes(dim, "dim"))
+    axes = () if dim is None else input.axes(dim, "dim")
+    return mask_of(axes or range(len(input.shape)))
 
 
 def _dtype(function: str, dtype: object) -> ElementKind | None:
@@ -158,13 +160,11 @@ def trace_backward(d_result: View, input: View) -> TraceBackwardDescriptor:
 # --- two operands --------------------------------------------------------------------------------------------------------------
 
 
-def _joint(
-    kind: str, input: View, other: View, dim: Axes | None = None, keepdim: bool = False, numbers: tuple[float, ...] = ()
-) -> Any:
+def _joint(kind: str, input: View, other: View, dim: Axes | None = None, keepdim: bool = False, numbers: Numbers = ()) -> Any:
     """The fields of a reduction of two operands, of the shape that both broadcast to."""
     shape = broadcast_shape(input.function, {input.name: input, other.name: other})
     both = View(input.function, "dim", SimpleNamespace(shape=shape, element=input.element))  # type: ignore[arg-type]
-    return ReduceJointKind(kind), shape, _mask(both, dim), input.element, keepdim, tuple(map(float, numbers))
+    return ReduceJointKind(kind), shape, _mask(both, dim), input.element, keepdim, numbers
 
 
 @function(ReduceJointPlan, gradient="dist_backward")
@@ -229,7 +229,8 @@ def average_backward(
 @function(ReduceJointPlan)
 def allclose(input: View, other: View, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> ReduceJointDescriptor:
     """Whether every element is no further from the other's than atol + rtol |other|."""
-    return ReduceJointDescriptor(*_joint("allclose", input, other, numbers=(rtol, atol, equal_nan)))
+    counts = float(equal_nan) if isinstance(equal_nan, bool) else equal_nan
+    return ReduceJointDescriptor(*_joint("allclose", input, other, numbers=(rtol, atol, counts)))
 
 
 @function(ReduceJointPlan)
@@ -241,4 +242,4 @@ def equal(input: View, other: View) -> ReduceJointDescriptor:
 @function(ReduceToPlan)
 def sum_to_size(input: View, size: tuple[int, ...]) -> ReduceToDescriptor:
     """The sum to a shape that broadcasts to that of the input."""
-    return ReduceToDescriptor(input.shape, tuple(size), input.element)
+    return ReduceToDescriptor(input.shape, size, input.element)
