@@ -56,7 +56,12 @@ print(len(ours), *sorted({{parts[2] for parts in ours if parts[1:2] == ["ops"] a
 
 @pytest.mark.parametrize(
     ("name", "families", "most_modules"),
-    [("softmax", "softmax", 70), ("rms_norm", "normalization", 70), ("gelu", "elementwise", 110), ("sum", "elementwise reduction", 135)],
+    [
+        ("softmax", "softmax", 70),
+        ("rms_norm", "normalization", 70),
+        ("gelu", "elementwise", 110),
+        ("sum", "elementwise reduction", 135),
+    ],
 )
 def test_the_first_call_of_a_function_imports_what_it_needs_and_no_more(name: str, families: str, most_modules: int) -> None:
     """One family more would be ten modules or more."""
@@ -76,7 +81,9 @@ print(len(registry.function_homes()), len(registry.plan_homes()), [name for name
         declared_in = importlib.import_module(f"{registry.OPS}.{home}.functions")
         assert vars(declared_in)[name] is functions[name] is registry.function(name)
     for name, home in registry.plan_homes().items():
-        assert plans[name] in vars(importlib.import_module(f"{registry.OPS}.{home}")).values() and registry.plan(name) is plans[name]
+        assert (
+            plans[name] in vars(importlib.import_module(f"{registry.OPS}.{home}")).values() and registry.plan(name) is plans[name]
+        )
 
 
 def test_every_public_name_is_there() -> None:
