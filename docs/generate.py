@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import accuracy, autocast, elementwise, functions, performance, picture, stub
+from generator import accuracy, autocast, elementwise, functions, homes, performance, picture, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -38,10 +38,12 @@ def pages() -> dict[Path, str]:
     shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
     package = ROOT / "src" / "baracuda_kernels"
     stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}
+    tables = {package / "ops" / "homes.py": homes.text()}
     pictures = {DOCS / "pictures" / "cuda.svg": picture.svg([run for run in runs if "gpu" in run and not run.get("survey")])}
     return (
         shares
         | stubs
+        | tables
         | pictures
         | {DOCS / "ops.md": ops.markdown()}
         | {page: filled(page, contents) for page, contents in parts.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -40,6 +41,49 @@ for plan in registry.plans().values(): next(plan.cases.showcase())
 print([name for name in sys.modules if name.split(".")[:2] in [["baracuda_kernels", room] for room in ("check", "bench", "cli")]])
 """
     assert _python(program) == "[]"
+
+
+FIRST_CALL = """
+import sys
+import numpy
+before = set(sys.modules)
+import baracuda_kernels as bk
+bk.{name}(numpy.ones((4, 64), "f4"))
+ours = [name.split(".") for name in set(sys.modules) - before if name.startswith("baracuda_kernels")]
+print(len(ours), *sorted({{parts[2] for parts in ours if parts[1:2] == ["ops"] and len(parts) > 2}} - {{"homes"}}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "families", "most_modules"),
+    [
+        ("softmax", "softmax", 70),
+        ("rms_norm", "normalization", 70),
+        ("gelu", "elementwise", 110),
+        ("sum", "elementwise reduction", 135),
+    ],
+)
+def test_the_first_call_of_a_function_imports_what_it_needs_and_no_more(name: str, families: str, most_modules: int) -> None:
+    """One family more would be ten modules or more."""
+    count, *loaded = _python(FIRST_CALL.format(name=name)).split()
+    assert set(loaded) <= set(families.split()) and int(count) <= most_modules
+
+
+def test_names_of_all_functions_are_known_before_any_is_declared() -> None:
+    program = """
+import sys, baracuda_kernels as bk
+from baracuda_kernels.core import registry
+print(len(registry.function_homes()), len(registry.plan_homes()), [name for name in sys.modules if "baracuda_kernels.ops." in name])
+"""
+    functions, plans = registry.functions(), registry.plans()
+    assert _python(program) == f"{len(functions)} {len(plans)} ['baracuda_kernels.ops.homes']"
+    for name, home in registry.function_homes().items():
+        declared_in = importlib.import_module(f"{registry.OPS}.{home}.functions")
+        assert vars(declared_in)[name] is functions[name] is registry.function(name)
+    for name, home in registry.plan_homes().items():
+        assert (
+            plans[name] in vars(importlib.import_module(f"{registry.OPS}.{home}")).values() and registry.plan(name) is plans[name]
+        )
 
 
 def test_every_public_name_is_there() -> None:

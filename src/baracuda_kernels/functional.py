@@ -6,11 +6,10 @@ from baracuda_kernels.core import registry
 
 
 def __getattr__(name: str) -> object:
-    functions = registry.functions()
-    if name not in functions:
+    if name not in registry.function_homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return functions[name]
+    return registry.function(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.functions()]
+    return [*globals(), *registry.function_homes()]

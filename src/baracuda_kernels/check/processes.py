@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
+
+from baracuda_kernels.core import notice
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -19,13 +22,18 @@ def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator
         yield from map(answer, questions)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=end_when_interrupted) as pool:
+    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=_begin) as pool:
         try:
             with interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
                 found = pool.map(answer, questions)
             yield from found
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin() -> None:
+    end_when_interrupted()
+    os.environ[notice.QUIET] = "1"  # the terminal is for the process that asks
 
 
 @contextlib.contextmanager

@@ -45,11 +45,12 @@ class Named(NamedTuple):
 
 def named(op: str) -> Named:
     """By the name of a plan ("unary") or of a function ("gelu")."""
-    plans, functions = registry.plans(), registry.functions()
+    plans, functions = registry.plan_homes(), registry.function_homes()
     if op in plans:
-        return Named(plans[op], {})
+        return Named(registry.plan(op), {})
     if op in functions:
-        return Named(functions[op].plan, _kinds(functions[op]))
+        function = registry.function(op)
+        return Named(function.plan, _kinds(function))
     answer = no_such("op", op, dict.fromkeys([*plans, *functions]))
     raise UnknownOp(f"{answer} `baracuda-kernels ops` lists the ops, `ops OP` the functions of one.")
 

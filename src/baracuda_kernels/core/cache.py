@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from baracuda_kernels.core import files
+from baracuda_kernels.core import files, notice
 
 __all__ = ["Kept", "clear", "contents", "directory", "in_words", "kept", "most_bytes"]
 
@@ -56,19 +56,23 @@ def kept(name: str, compile_: Callable[[], bytes]) -> bytes:
     """The code of that name from disk, or compiled and kept there. Of several processes that need it at once, one compiles."""
     room = most_bytes()
     if not room:
-        return compile_()
+        with notice.compiling():
+            return compile_()
     code = None
     try:
         with _opened(directory(), made=True) as folder:
             code = folder.code(name)
             if code is None:
-                with folder.turn(name):
+                with notice.compiling(), folder.turn(name):
                     code = folder.code(name) or compile_()
                     folder.keep(name, code)
                 _prune_at_times(folder, room)
     except OSError as problem:
         _say_once(problem.strerror, f"compiled kernels are not kept for the next process: {in_words(problem)}")
-    return compile_() if code is None else code
+    if code is None:
+        with notice.compiling():
+            code = compile_()
+    return code
 
 
 def directory() -> Path:

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from baracuda_kernels.core import race, recording, registry
+from baracuda_kernels.core import notice, race, recording, registry
 from baracuda_kernels.core.args import Access, Args
 from baracuda_kernels.core.cases import Cases
 from baracuda_kernels.core.descriptor import Descriptor, element_of
@@ -206,7 +206,7 @@ class Plan(Generic[D, A]):
         plan._workspace_size = kernel.workspace(descriptor)
         plan._launches = {}
         plan._pairs = cls._overlap_pairs()
-        with typed(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}"):
+        with notice.about(cls, descriptor), typed(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}"):
             plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device, choice.tile)
             plan._get_ready()
         plan._sku = KernelSku(
@@ -392,7 +392,8 @@ class Plan(Generic[D, A]):
     def _bound(self, layouts: tuple[Layout | None, ...]) -> Launch:
         if len(self._launches) >= _MOST_LAYOUTS:
             self._launches.clear()
-        with LOADING, typed(f"{type(self).__name__}: {self._sku.name} could not be bound for {self.descriptor}"):
+        failed = f"{type(self).__name__}: {self._sku.name} could not be bound for {self.descriptor}"
+        with LOADING, notice.about(type(self), self.descriptor), typed(failed):
             launch = self._launches[layouts] = self._bind(layouts)
         return launch
 

@@ -6,13 +6,16 @@ import functools
 import importlib
 import pkgutil
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from baracuda_kernels.core.turns import LOADING
+from baracuda_kernels.core.turns import LOADING, imported
 
 if TYPE_CHECKING:
     from baracuda_kernels.core.function import Function
     from baracuda_kernels.core.plan import Plan
+
+OPS = "baracuda_kernels.ops"
 
 _plans: dict[str, type[Plan[Any, Any]]] = {}
 _functions: dict[str, Function] = {}
@@ -49,18 +52,42 @@ def functions() -> dict[str, Function]:
     return {name: each for name, each in sorted(_functions.items()) if each.__module__.startswith("baracuda_kernels.")}
 
 
+def plan(name: str) -> type[Plan[Any, Any]]:
+    """A declared plan, of the library or not. For one of the library's its family is imported, and no other."""
+    if name not in _plans:
+        _import_family(plan_homes(), name)
+    return _plans[name]
+
+
 def function(name: str) -> Function:
-    """A declared function, of the library or not."""
+    """A declared function, of the library or not. For one of the library's its family is imported, and no other."""
     if name not in _functions:
-        _import_declarations()
+        _import_family(function_homes(), name, ".functions")
     return _functions[name]
+
+
+def plan_homes() -> Mapping[str, str]:
+    """The names of all plans of the library, each with its package below `ops`. Not one is imported."""
+    return imported(f"{OPS}.homes").PLANS  # type: ignore[no-any-return]
+
+
+def function_homes() -> Mapping[str, str]:
+    """The names of all functions of the library, each with its package below `ops`. Not one is imported."""
+    return imported(f"{OPS}.homes").FUNCTIONS  # type: ignore[no-any-return]
+
+
+def _import_family(homes: Mapping[str, str], name: str, module: str = "") -> None:
+    if name in homes:
+        imported(f"{OPS}.{homes[name]}{module}")
+    else:  # not the library's, or declared since the table was written
+        _import_declarations()
 
 
 @functools.cache
 def _import_declarations() -> None:
     with LOADING:
-        ops = importlib.import_module("baracuda_kernels.ops")
-        for module in pkgutil.walk_packages(ops.__path__, "baracuda_kernels.ops."):
+        ops = importlib.import_module(OPS)
+        for module in pkgutil.walk_packages(ops.__path__, f"{OPS}."):
             # A package declares its plans when imported, its module `functions` the functions; kernel bodies are plain modules.
             if module.ispkg or module.name.endswith(".functions"):
                 importlib.import_module(module.name)

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from baracuda_kernels.core import notice
 from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.gpu.call import Call
 
@@ -39,7 +40,8 @@ def compiled(call: Call, capability: tuple[int, int], vectors: bool) -> Binary:
     key = (call.body, repr((signature, sorted(call.constants.items()), hints, options, capability)))
     with LOADING:  # Triton's compiler is not said to be safe to enter twice
         if key not in _binaries:
-            _binaries[key] = _compile(call, signature, hints, options, capability)
+            with notice.compiling():
+                _binaries[key] = _compile(call, signature, hints, options, capability)
         return _binaries[key]
 
 
