@@ -19,8 +19,8 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 
 PACKAGE = "baracuda_kernels."
-_NOTE = re.compile(r"^    (\w+): [^#\n]+#\s*(?:type: ignore\S*\s*(?:#\s*)?)?(.*)$", re.MULTILINE)
-_MEMBER_NOTE = re.compile(r"^    (\w+) = [^#\n]+#\s*(.+)$", re.MULTILINE)
+_NOTE = re.compile(r"^    (\w+): [^#\n]+# *(?:type: ignore\S* *(?:# *)?)?(.*)$", re.MULTILINE)
+_MEMBER_NOTE = re.compile(r"^    (\w+) = [^#\n]+# *(.+)$", re.MULTILINE)
 
 
 def first_line(documented: Any) -> str:

@@ -72,6 +72,11 @@ def pages(inventory: Path) -> dict[str, tuple[str, str]]:
     return {"index": ("All names", _index(found)), **found}
 
 
+def preference() -> str:
+    """The fields of a preference, for the page about them."""
+    return "\n".join([*_fields(bk.PlanPreference), ""])
+
+
 def names_on(text: str) -> list[str]:
     """The public names that a page has a section for."""
     return [each for each in re.findall(r"^###? (\w+)$", text, re.MULTILINE) if hasattr(bk, each) or hasattr(bt, each)]
@@ -177,7 +182,9 @@ def _option(each: Function, name: str) -> str:
 def _plan(plan: AnyPlan) -> list[str]:
     """The three classes of an op."""
     name, descriptor, args = plan.__name__, plan.descriptor_type, plan.args_type
-    more = f"It has the methods of [`Plan`](common.md#plan); [kernels and guarantees](../{registry.family(plan)}.md#{name.lower()})."
+    more = (
+        f"It has the methods of [`Plan`](common.md#plan); [kernels and guarantees](../{registry.family(plan)}.md#{name.lower()})."
+    )
     lines = [f"### {name}", "", *_class(name, plan, "bk"), "", f"{_text(plan)} {more}", ""]
     lines += [f"### {descriptor.__name__}", "", *_class(descriptor.__name__, descriptor, "bk"), "", _text(descriptor), ""]
     lines += [*families.fields_of(plan), "", f"### {args.__name__}", ""]
