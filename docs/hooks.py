@@ -6,10 +6,11 @@ import posixpath
 import re
 from pathlib import Path
 
-from generator import families, reference
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from generator import families, reference
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
