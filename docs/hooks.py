@@ -25,6 +25,7 @@ FROM = {place: path for path, place in ELSEWHERE.items()}
 # What stands in the navigation for pages that are found: those of the families of ops, and those of the reference, in a folder of its name.
 FAMILIES, REFERENCE = "families", "api"
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
+_ROW, _CODE = re.compile(r"^\|.*$", re.MULTILINE), re.compile(r"`[^`]*`")
 
 _pages = {f"{REFERENCE}/{name}.md": page for name, page in reference.pages(DOCS / "op_inventory.csv").items()}
 
@@ -65,5 +66,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return text if at is None else f"[{text}]({at}{anchor or ''})"
 
     parts = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    parts[::2] = [_LINK.sub(link, part) for part in parts[::2]]
+    parts[::2] = [_ROW.sub(_with_bars, _LINK.sub(link, part)) for part in parts[::2]]
     return "".join(parts)
+
+
+def _with_bars(row: re.Match[str]) -> str:
+    """In code within a table, GitHub wants a bar with a backslash, and Python's Markdown one without."""
+    return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])

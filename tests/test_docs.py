@@ -14,6 +14,8 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.bench import report
 
+from conftest import DEVICE
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGE = ROOT / "src" / "baracuda_kernels"
@@ -38,7 +40,13 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("generate")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
+def runs_here(page: Path) -> bool:
+    """Whether it has code, and no device is missing that it says it needs."""
+    needs_device = "**This page needs a GPU.**" in page.read_text(encoding="utf-8")
+    return bool(python_blocks(page)) and (DEVICE.kind is bk.DeviceKind.CUDA or not needs_device)
+
+
+@pytest.mark.parametrize("page", list(filter(runs_here, PAGES)), ids=lambda page: page.name)
 def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     if page.name == "jax.md":
