@@ -14,8 +14,6 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels.bench import report
 
-from conftest import DEVICE
-
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGE = ROOT / "src" / "baracuda_kernels"
@@ -42,6 +40,8 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def runs_here(page: Path) -> bool:
     """Whether it has code, and no device is missing that it says it needs."""
+    from conftest import DEVICE
+
     needs_device = "**This page needs a GPU.**" in page.read_text(encoding="utf-8")
     return bool(python_blocks(page)) and (DEVICE.kind is bk.DeviceKind.CUDA or not needs_device)
 
