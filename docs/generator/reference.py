@@ -42,17 +42,27 @@ STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 MOST_IN_LINE = 88  # characters
 # Options that many functions share.
 OPTIONS = {
+    "approximate": "`none`, or `tanh` for its approximation",
+    "atol": "the absolute tolerance",
     "axes": "the normalized axes, the last ones; negative ones count from the end",
     "axis": "the axis; a negative one counts from the end",
     "correction": "subtracted from the count that a variance is divided by",
+    "decimals": "how many decimals stay; below 0, how many digits before the point go",
     "dim": "the axis or axes; negative numbers count from the end",
     "dtype": "the dtype of the result: a framework's, or a name such as `bf16`",
     "edge_order": "the order of the formula at both edges: 1 or 2",
     "equal_nan": "whether NaN is close to NaN",
+    "input_element": "the dtype of the forward's input",
     "is_causal": "whether key j is hidden from query i where j > i",
     "keepdim": "whether reduced axes stay, with an extent of 1",
+    "max_val": "the upper bound",
+    "min_val": "the lower bound",
+    "nan": "what NaN becomes",
+    "negative_slope": "the slope below 0",
     "q": "which quantiles: one, or several for a leading axis in the result",
     "reverse": "whether to go from the end to the start",
+    "rounding_mode": "None for the quotient itself, `trunc` or `floor`",
+    "rtol": "the relative tolerance",
     "size": "the shape of the result",
 }
 
