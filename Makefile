@@ -5,7 +5,7 @@ PYTHON := $(shell for p in python3.11 python3; do \
 BIN := .venv/bin
 READY := .venv/installed
 
-.PHONY: demo test lint bench docs dist clean
+.PHONY: demo test lint bench docs site dist clean
 
 demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both
 	$(BIN)/baracuda-kernels demo
@@ -25,6 +25,9 @@ bench: $(READY)  ## the whole bench, with every peer that is installed; results 
 docs: $(READY)  ## the generated parts of README.md and docs/
 	$(BIN)/python docs/generate.py
 
+site: .venv/installed-site  ## the documentation as a site, in site/; fails for a link or an anchor that leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 dist: $(READY)  ## the wheel and the source distribution, in dist/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	rm -rf dist
@@ -37,5 +40,9 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	touch $@
 
+.venv/installed-site: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import accuracy, autocast, elementwise, functions, homes, performance, picture, stub
+from generator import accuracy, autocast, elementwise, functions, homes, performance, picture, reference, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -27,6 +27,8 @@ def pages() -> dict[Path, str]:
     runs = performance.records(ROOT / "bench" / "results")
     parts = {
         ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
+        DOCS / "reading_explain.md": {"explain": explained()},
+        DOCS / "settings.md": {"preference": reference.preference()},
         DOCS / "functional.md": {"functions": functions.text()},
         DOCS / "pytorch.md": {"autocast": autocast.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},

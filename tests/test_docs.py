@@ -38,7 +38,15 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("generate")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
+def runs_here(page: Path) -> bool:
+    """Whether it has code, and no device is missing that it says it needs."""
+    from conftest import DEVICE
+
+    needs_device = "**This page needs a GPU.**" in page.read_text(encoding="utf-8")
+    return bool(python_blocks(page)) and (DEVICE.kind is bk.DeviceKind.CUDA or not needs_device)
+
+
+@pytest.mark.parametrize("page", list(filter(runs_here, PAGES)), ids=lambda page: page.name)
 def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     if page.name == "jax.md":
@@ -56,7 +64,7 @@ def test_the_first_plan_has_at_most_15_lines() -> None:
 
 
 def test_the_excerpts_of_contributing_are_in_the_source() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in (PACKAGE / "ops" / "softmax").glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in (PACKAGE / "ops").rglob("*.py")]
     blocks = python_blocks(ROOT / "CONTRIBUTING.md")
     assert blocks
     for block in blocks:

@@ -18,7 +18,9 @@ from baracuda_kernels.core.descriptor import Descriptor, Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 
-_NOTE = re.compile(r"^    (\w+): [^#\n]+#\s*(.+)$", re.MULTILINE)
+PACKAGE = "baracuda_kernels."
+_NOTE = re.compile(r"^    (\w+): [^#\n]+# *(?:type: ignore\S* *(?:# *)?)?(.*)$", re.MULTILINE)
+_MEMBER_NOTE = re.compile(r"^    (\w+) = [^#\n]+# *(.+)$", re.MULTILINE)
 
 
 def first_line(documented: Any) -> str:
@@ -43,12 +45,18 @@ def default_text(field: Field[Any]) -> str:
     return field.default.name if isinstance(field.default, Enum) else str(field.default)
 
 
-def field_notes(descriptor: type[Descriptor]) -> dict[str, str]:
+def field_notes(cls: type) -> dict[str, str]:
     """The comments beside the fields, a subclass's before its bases'."""
     notes: dict[str, str] = {}
-    for cls in descriptor.__mro__[:-1]:
-        notes = dict(_NOTE.findall(inspect.getsource(cls))) | notes
+    for each in (each for each in cls.__mro__ if each.__module__.startswith(PACKAGE)):
+        notes = {name: note for name, note in _NOTE.findall(inspect.getsource(each)) if note} | notes
     return notes
+
+
+def member_notes(kind: type[Enum]) -> dict[str, str]:
+    """The comments beside the members; none of an enum that is made from a table."""
+    is_written = f"class {kind.__name__}(" in inspect.getsource(inspect.getmodule(kind) or kind)
+    return dict(_MEMBER_NOTE.findall(inspect.getsource(kind))) if is_written else {}
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------------

@@ -27,11 +27,11 @@ def families() -> dict[str, list[AnyPlan]]:
 
 
 def block(plan: AnyPlan) -> str:
-    descriptor, operands, kernels = plan.descriptor_type, _operands(plan), _kernels(plan)
+    descriptor, operands, kernels = plan.descriptor_type, operands_of(plan), _kernels(plan)
     n = formula(type(plan.cases).summed_extent) or first_line(type(plan.cases).summed_extent)
     named = list(derived(descriptor, " ".join([*operands[2:], *kernels[2:], n])))
     lines = [f"## {plan.__name__}", "", f"{(plan.__doc__ or '').strip()} {_identity(plan)}", ""]
-    lines += [f"`{descriptor.__name__}`: {first_line(descriptor)}.", "", *_fields(plan), ""]
+    lines += [f"`{descriptor.__name__}`: {first_line(descriptor)}.", "", *fields_of(plan), ""]
     lines += ["What follows from the fields:", "", *named, ""] if named else []
     lines += [f"`{plan.args_type.__name__}`:", "", *operands, ""]
     lines += ["Kernels, in the order in which they are tried on their device:", "", *kernels, ""]
@@ -45,7 +45,7 @@ def _identity(plan: AnyPlan) -> str:
     return f"Category `OpCategory.{plan.category.name}`, kind {kind}; `{registry.op_name(plan)}` on the command line."
 
 
-def _fields(plan: AnyPlan) -> list[str]:
+def fields_of(plan: AnyPlan) -> list[str]:
     descriptor = plan.descriptor_type
     notes, hints = field_notes(descriptor), field_types(descriptor)
     rows = []
@@ -54,7 +54,7 @@ def _fields(plan: AnyPlan) -> list[str]:
     return table(("field", "type", "default", "what it says"), rows)
 
 
-def _operands(plan: AnyPlan) -> list[str]:
+def operands_of(plan: AnyPlan) -> list[str]:
     rows = []
     for operand in plan.args_type.OPERANDS:
         names = (operand.shape_rule,) if isinstance(operand.shape_rule, str) else operand.shape_rule

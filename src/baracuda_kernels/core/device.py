@@ -15,6 +15,8 @@ from baracuda_kernels.core.sku import ArchSku
 
 
 class DeviceKind(Enum):
+    """Where memory lies: the host's, or a CUDA device's."""
+
     CPU = "cpu"
     CUDA = "cuda"
 
@@ -34,17 +36,21 @@ class CudaProfile:
 
 @dataclass(frozen=True)
 class Device:
+    """The CPU, or one CUDA device by its index. It need not be there: `reasons_absent` says whether it is."""
+
     kind: DeviceKind
     index: int = 0
 
     @staticmethod
     @functools.cache
     def cpu() -> Device:
+        """The host."""
         return Device(DeviceKind.CPU)
 
     @staticmethod
     @functools.cache
     def cuda(index: int = 0) -> Device:
+        """A CUDA device, which need not be there."""
         return Device(DeviceKind.CUDA, index)
 
     def __str__(self) -> str:

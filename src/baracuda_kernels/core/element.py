@@ -27,10 +27,12 @@ class ElementKind(Enum):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a real floating-point number."""
         return self in FLOATS
 
     @property
     def is_complex(self) -> bool:
+        """Whether it is a complex number."""
         return self.part is not self
 
     @classmethod

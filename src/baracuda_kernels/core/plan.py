@@ -50,6 +50,7 @@ class Verdict:
         return not self.reasons
 
     def raise_if_rejected(self) -> None:
+        """Raises the typed error that `run` would raise, with every reason."""
         if self.reasons:
             raise rejection(self.subject, self.reasons)
 
@@ -74,7 +75,7 @@ class Plan(Generic[D, A]):
     descriptor_type: ClassVar[type[Descriptor]]
     args_type: ClassVar[type[Args]]
 
-    descriptor: D
+    descriptor: D  # what it computes
 
     def __init_subclass__(cls) -> None:
         for base in getattr(cls, "__orig_bases__", ()):
@@ -241,12 +242,12 @@ class Plan(Generic[D, A]):
 
     # --- what the plan tells -----------------------------------------------------------------------------------------------------
 
-    kernel: Kernel
+    kernel: Kernel  # the one that was chosen
     tile: Any  # None where it is the kernel's own rule's
     seconds: float | None  # of one run, where it was measured
-    preference: PlanPreference
-    device: Device
-    rejected: Mapping[str, tuple[Reason, ...]]
+    preference: PlanPreference  # that it was selected with
+    device: Device  # that it runs on
+    rejected: Mapping[str, tuple[Reason, ...]]  # every other candidate, with its reasons
     _stream: Stream
     _sku: KernelSku
     _workspace_size: int
@@ -256,10 +257,12 @@ class Plan(Generic[D, A]):
 
     @property
     def sku(self) -> KernelSku:
+        """The identity of the kernel that was chosen."""
         return self._sku
 
     @property
     def precision_guarantee(self) -> PrecisionGuarantee:
+        """What the chosen kernel guarantees for this problem."""
         return self._sku.precision_guarantee
 
     @property

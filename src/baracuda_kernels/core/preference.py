@@ -11,11 +11,15 @@ from baracuda_kernels.core.sku import BackendKind
 
 
 class Determinism(Enum):
+    """Whether a repeated run has to give the same bits."""
+
     NOT_REQUIRED = "not_required"
-    RUN_TO_RUN = "run_to_run"
+    RUN_TO_RUN = "run_to_run"  # the same bits in every run of a process
 
 
 class Effort(Enum):
+    """How a kernel is found among those that serve the problem."""
+
     ESTIMATE = "estimate"  # the stated order, no timing
     MEASURE = "measure"  # race the candidates once, and remember
 
@@ -24,12 +28,12 @@ class Effort(Enum):
 class PlanPreference:
     """Narrows the choice of a kernel."""
 
-    prefer_backend: BackendKind | None = None
-    max_workspace_bytes: int | None = None
-    determinism: Determinism = Determinism.NOT_REQUIRED
-    batch_invariant: bool = False
+    prefer_backend: BackendKind | None = None  # only kernels of this backend: NUMBA, TRITON or ATEN
+    max_workspace_bytes: int | None = None  # only kernels that need no more scratch memory than this
+    determinism: Determinism = Determinism.NOT_REQUIRED  # RUN_TO_RUN: only kernels that give the same bits in every run
+    batch_invariant: bool = False  # only kernels whose bits of a row do not depend on how many other rows there are
     allow_tf32: bool = False  # whether products of f32 may be taken in TF32, which keeps 10 bits of 23
-    effort: Effort = Effort.ESTIMATE
+    effort: Effort = Effort.ESTIMATE  # MEASURE: time the candidates once and keep the fastest
 
     def __post_init__(self) -> None:
         for name, kind in (("prefer_backend", BackendKind), ("determinism", Determinism), ("effort", Effort)):

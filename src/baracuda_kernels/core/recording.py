@@ -72,10 +72,12 @@ class Recording:
         return list(found.values())
 
     def note_selection(self, plan: Plan[Any, Any]) -> None:
+        """Counts a plan that was selected."""
         with _turn:
             self._selections[plan] = self._selections.get(plan, 0) + 1
 
     def note_run(self, plan: Plan[Any, Any], nanoseconds: int, failed: int = 0) -> None:
+        """Counts a run of a plan, with its time on the host."""
         try:
             tally = self._own.tally
         except AttributeError:
@@ -100,6 +102,7 @@ class Recording:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it as JSON."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(self.as_data(), indent=1) + "\n", encoding="utf-8")

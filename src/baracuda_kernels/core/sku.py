@@ -9,6 +9,8 @@ from baracuda_kernels.core.element import ElementKind
 
 
 class OpCategory(Enum):
+    """What sort of op it is: the categories of the inventory."""
+
     GEMM = "gemm"
     UNARY_ELEMENTWISE = "unary_elementwise"
     BINARY_ELEMENTWISE = "binary_elementwise"
@@ -70,6 +72,7 @@ class ArchSku(Enum):
 
     @classmethod
     def cuda(cls, major: int, minor: int) -> ArchSku:
+        """The one whose kernels a device of that compute capability runs."""
         capability = 10 * major + minor
         known = {int(arch.value[3:]): arch for arch in cls if arch.value.startswith("sm_")}
         return known[max((number for number in known if number <= capability), default=min(known))]

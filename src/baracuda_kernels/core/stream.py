@@ -25,6 +25,7 @@ class Stream:
     @staticmethod
     @functools.cache
     def cpu() -> Stream:
+        """The host: a launch has finished when `run` returns."""
         return Stream(Device.cpu())
 
     @staticmethod

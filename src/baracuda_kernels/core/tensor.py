@@ -100,18 +100,22 @@ class TensorRef:
 
     @property
     def shape(self) -> Shape:
+        """The extent of each axis."""
         return self.layout.shape
 
     @property
     def stride(self) -> Shape:
+        """The stride of each axis, in elements."""
         return self.layout.stride
 
     @property
     def element(self) -> ElementKind:
+        """What one number of it is."""
         return self.layout.element
 
     @property
     def device(self) -> Device:
+        """Where the memory is."""
         return self.layout.device
 
     def __repr__(self) -> str:

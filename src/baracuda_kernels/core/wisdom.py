@@ -50,6 +50,7 @@ class Wisdom:
             return dict(self._seconds.get(_key(op, descriptor.plain(), machine), {}))
 
     def learn(self, op: str, descriptor: Descriptor, machine: Mapping[str, str], seconds: Mapping[str, float]) -> None:
+        """Adds times that were measured on that problem and machine."""
         self._add(_key(op, descriptor.plain(), machine), seconds)
 
     def merge(self, other: Wisdom) -> None:
@@ -60,6 +61,7 @@ class Wisdom:
             self._add(key, seconds)
 
     def clear(self) -> None:
+        """Forgets all of it."""
         with self._turn:
             self._seconds.clear()
 
@@ -87,6 +89,7 @@ class Wisdom:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Wisdom:
+        """What a file holds. Raises `InvalidWisdom` where it is not one that `write` could have written."""
         try:
             with open(files.open_plain(os.path.realpath(path), os.O_RDONLY), "rb") as file:  # a pipe would be waited for
                 content = file.read(LARGEST_FILE + 1)

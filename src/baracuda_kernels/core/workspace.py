@@ -29,10 +29,12 @@ class Workspace:
     @staticmethod
     @functools.cache
     def none() -> Workspace:
+        """For plans whose `workspace_size` is 0."""
         return Workspace(None)
 
     @staticmethod
     def borrowed(buffer: Any) -> Workspace:
+        """Lends a one-dimensional, contiguous array of bytes that begins at a multiple of 16 bytes."""
         view = TensorMut.of(buffer)
         if len(view.shape) != 1 or view.element.size != 1 or not view.layout.is_contiguous:
             got = f"{view.element}{list(view.shape)} with stride {list(view.stride)}"

@@ -23,6 +23,7 @@ class RMSNorm(nn.RMSNorm):
     """torch.nn.RMSNorm by this library: the same arguments, state, repr and results."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """RMSNorm of x over the axes of `normalized_shape`, scaled by `weight`."""
         rank = len(self.normalized_shape)
         if x.shape[-rank:] != self.normalized_shape:
             wanted = f"[..., {', '.join(map(str, self.normalized_shape))}]"
@@ -66,6 +67,7 @@ class GatedRMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(features, device=device, dtype=dtype))
 
     def forward(self, x: Tensor, gate: Tensor) -> Tensor:
+        """`x` and `gate` are [..., features]."""
         gated = x * F.silu(gate)
         if self.groups == 1:
             return _normed(gated, self.weight, (-1,), self.eps)
@@ -134,6 +136,7 @@ class Mamba2(nn.Module):
         self.out_proj = nn.Linear(inner, d_model, bias=bias, **where)
 
     def forward(self, u: Tensor) -> Tensor:
+        """`u` is [batch, steps, d_model]."""
         gate, features, steps = self.in_proj(u).split((self.d_inner, self.conv1d.in_channels, self.nheads), -1)
         width = self.ngroups * self.d_state
         x, b, c = F.silu(self.convolve(features)).split((self.d_inner, width, width), -1)
@@ -148,6 +151,7 @@ class Mamba2(nn.Module):
         return self.conv1d(features.mT)[..., : features.shape[1]].mT.contiguous()
 
     def scan(self, x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        """The scan over the steps, by `ssd_chunk_scan`."""
         return ssd_chunk_scan(x, dt, a, b, c, chunk_size=self.chunk_size)
 
     def extra_repr(self) -> str:

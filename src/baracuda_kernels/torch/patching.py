@@ -42,6 +42,7 @@ class Report:
     left_alone: dict[str, Counter[str]] = field(default_factory=dict)  # function to reasons
 
     def note(self, of: dict[str, Counter[str]], function: str, what: str) -> None:
+        """Counts one call in `served` or `left_alone`."""
         with _turn:
             of.setdefault(function, Counter())[what] += 1
 

@@ -62,7 +62,7 @@ class ElementwiseDescriptor(OnElements):
     OPERANDS: ClassVar[tuple[str, ...]]
     IS_BACKWARD: ClassVar[bool] = False
 
-    kind: Enum
+    kind: Enum  # the operation on each element; of a backward descriptor, the one whose gradient is computed
     shape: Shape
     element: ElementKind
     parameters: Numbers = ()

@@ -84,7 +84,7 @@ class AlongAxes:
 class ReduceDescriptor(AlongAxes, Descriptor):
     """A reduction of a tensor of `shape` along the axes whose bits are set in `axes_mask`. Without `parameters` it has its own."""
 
-    kind: ReduceKind  # type: ignore[valid-type]
+    kind: ReduceKind  # type: ignore[valid-type]  # the reduction; of a backward descriptor, the one whose gradient is computed
     shape: Shape
     axes_mask: int  # bit d set: axis d is reduced
     element: ElementKind
