@@ -18,7 +18,7 @@ from baracuda_kernels.core.descriptor import Descriptor, Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 
-_NOTE = re.compile(r"^    (\w+): [^#\n]+#\s*(.+)$", re.MULTILINE)
+_NOTE = re.compile(r"^    (\w+): [^#\n]+#\s*(?!type: ignore)(.+)$", re.MULTILINE)
 
 
 def first_line(documented: Any) -> str:

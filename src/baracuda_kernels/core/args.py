@@ -150,7 +150,7 @@ def scratch(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
 
 
 def unit_last_axis(name: str, layout: Layout) -> Iterator[Reason]:
-    """The last axis lies side by side in memory. Of an array without elements strides mean nothing."""
+    """The last axis is contiguous. Of an array without elements strides mean nothing."""
     if layout.count and layout.shape and layout.shape[-1] > 1 and layout.stride[-1] != 1:
         yield Reason(ReasonCode.STRIDE, name, f"stride {layout.stride[-1]} on the last axis", "stride 1")
 

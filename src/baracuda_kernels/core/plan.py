@@ -404,7 +404,7 @@ def _lost(choice: Candidate, winner: Candidate, seconds: Mapping[str, float]) ->
         if seconds[choice.name] > seconds[winner.name]:
             return Reason(ReasonCode.SLOWER, choice.name, got, f"{winner.name}'s {best}")
         return Reason(ReasonCode.NOT_CLEARLY_FASTER, choice.name, got, f"well below {winner.name}'s {best}")
-    return Reason(ReasonCode.LATER_IN_ORDER, choice.name, f"after {winner.name}", "to be first")
+    return Reason(ReasonCode.LATER_IN_ORDER, choice.name, f"after {winner.name}", winner.name)
 
 
 def _same_view(a: Layout, b: Layout) -> bool:

@@ -63,7 +63,7 @@ class ReasonCode(Enum):
     # a file
     NOT_WISDOM = ("is not a file of measured times", Severity.INVALID)
     # a candidate that could have run
-    LATER_IN_ORDER = ("comes later in the stated order", Severity.UNSUPPORTED)
+    LATER_IN_ORDER = ("has lower priority than", Severity.UNSUPPORTED)
     NOT_CLEARLY_FASTER = ("was not clearly faster when measured", Severity.UNSUPPORTED)
     SLOWER = ("was slower when measured", Severity.UNSUPPORTED)
 
@@ -85,4 +85,6 @@ class Reason:
     wanted: object
 
     def __str__(self) -> str:
+        if self.code is ReasonCode.LATER_IN_ORDER:
+            return f"{self.where} {self.code.says} {self.wanted}"
         return f"{self.where} {self.code.says}: got {self.got}, wanted {self.wanted}"

@@ -1,4 +1,4 @@
-"""Who a kernel is, and what its numbers are worth."""
+"""Who a kernel is, and its numerical guarantees."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ _ROUGH = _Fits(
 )  # fmt: skip
 
 
-# Slopes for halves, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
+# Slopes for 16-bit floats, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
 # |x|^(3/2) times it, of 9 / |x| - 1.
 _SLOPE_ZERO = 1.545127257992542686
 _DISTANT = 500.0
@@ -271,7 +271,7 @@ def i1e(x: Expr) -> Expr:
     return _scaled(x, 1)
 
 
-# For halves f32 has digits to spare.
+# For 16-bit floats f32 has digits to spare.
 i0.roughly(lambda x: _whole_roughly(x, 0))
 i1.roughly(lambda x: _whole_roughly(x, 1))
 i0e.roughly(lambda x: _scaled_directly(x, 0, _ROUGH))

@@ -52,7 +52,7 @@ def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr
 
 
 def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
-    """The same in operations alone; `rough` where every result is rounded to a half."""
+    """The same in operations alone; `rough` where every result is rounded to a 16-bit float."""
     done: dict[Expr, Expr] = {}
     for here in in_order(tuple(results)):
         args = tuple(done[arg] for arg in here.args)
@@ -74,7 +74,7 @@ def expanded_gradients(
     return _roughened(found, reciprocals or {}) if rough else found
 
 
-_EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as truths and integers may
+_EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as booleans and integers may
 
 
 def _roughened(results: tuple[Expr, ...], reciprocals: Mapping[Expr, Expr]) -> tuple[Expr, ...]:

@@ -302,7 +302,7 @@ def log2_by_operations(x: Expr) -> Expr:
 
 
 def log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
-    """That of f + 1, which is also given, for halves, and times a scale. Near 1 digits would be lost."""
+    """That of f + 1, which is also given, for 16-bit floats, and times a scale. Near 1 digits would be lost."""
     near = f * polynomial(f, (scale, -0.5 * scale, scale / 3))
     return where(absolute(f) < 2.0**-6, near, log2_roughly(whole) * (scale * LN2[0]))
 

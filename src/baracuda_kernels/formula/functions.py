@@ -32,7 +32,7 @@ class Function:
         return make(self.name, like.element, operands)
 
     def roughly(self, expansion: Callable[..., Expr]) -> Callable[..., Expr]:
-        """Declares what it comes to in f32 where results are rounded to halves anyway: cheaper, and off by 2^-15 of the result at most."""
+        """Declares what it comes to in f32 where results are rounded to 16-bit floats anyway: cheaper, and off by 2^-15 of the result at most."""
         ROUGH[self.name] = expansion
         return expansion
 

@@ -1,7 +1,7 @@
 """A formula as a native function: a loop over the elements of any operands, written in LLVM's own language.
 
 The function has the signature of all native bodies: words, a task counter, the operands. An item of work is a part of a row; along a row
-every operand lies side by side, is the same everywhere, or has steps. What does not lie side by side goes through a little room on the
+every operand is contiguous, is the same everywhere, or has steps. What is not contiguous goes through a little room on the
 stack, so that the formula itself is written once, for vectors.
 """
 
@@ -63,7 +63,7 @@ class _Writer(Loops):
     # --- the formula ---------------------------------------------------------------------------------------------------------
 
     def formula(self, program: Program, name: str, streams: bool, rare: ir.Function | None = None) -> ir.Function:
-        """Computes as many elements as there are lanes, all side by side in memory. Where the program's last result says so of any of them,
+        """Computes as many elements as there are lanes, all contiguous. Where the program's last result says so of any of them,
         the `rare` function does it instead."""
         count = len(self.elements)
         kind = ir.FunctionType(ir.VoidType(), [PTR] * count + [ir.DoubleType()] * self.program.parameters)
@@ -141,7 +141,7 @@ class _Writer(Loops):
             self.compute(rest, bases, full, builder.sub(length, full), None)
 
     def compute(self, formula: ir.Function, bases: Sequence[Any], at: Any, count: Any, direct: str | None) -> None:
-        """`count` elements from `at` on: in place where they lie `direct`ly side by side, else by way of the room on the stack."""
+        """`count` elements from `at` on: in place where they are contiguous (`direct`), else by way of the room on the stack."""
         addresses = []
         for place, (how, base) in enumerate(zip(self.pattern, bases, strict=True)):
             if how == direct:

@@ -1,7 +1,7 @@
 """A reduction as a native function, written in LLVM's own language, for operands of any layout.
 
 The order is fixed by the number of elements that become one. Element i of a block belongs to lane i mod LANES; a lane takes its elements
-one after the other; the lanes of a block become one as a tree of halves, and so do the blocks: after every block, whatever is complete as
+one after the other; the lanes of a block become one as a binary tree, and so do the blocks: after every block, whatever is complete as
 a subtree of the binary tree over all blocks is combined. So a segment of a power of two of blocks is a subtree as well, and the
 segments of a long sum can be reduced by different threads, and combined later, without a change of any bit.
 
@@ -221,7 +221,7 @@ class Writer(Loops):
         return stored_type(self.reduction.place)
 
     def place(self, value: ir.Value) -> ir.Value:
-        """The number of an element, in all lanes."""
+        """The index of an element, in all lanes."""
         narrow = value if self.numbered == I64 else self.builder.trunc(value, self.numbered)
         return Emitter(self.builder, LANES).splat(narrow)
 
@@ -231,7 +231,7 @@ class Writer(Loops):
         return self.builder.load(address, typ=ir.VectorType(self.stored[operand], LANES), align=size)
 
     def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, room: ir.Value) -> None:
-        """Elements of an input that do not lie side by side, or are too few for a vector."""
+        """Elements of an input that are not contiguous, or are too few for a vector."""
         stored = self.stored[operand]
         with self.counting(number(0), count) as place:
             value = self.builder.load(self.at(source, self.builder.mul(place, step), stored), typ=stored)

@@ -83,7 +83,7 @@ def reduced_dims(shape: Shape, strides: Sequence[Sequence[int]], axes: Collectio
 
 
 def is_beside(steps: Sequence[int]) -> bool:
-    """Whether operands lie side by side, or are the same everywhere, but for at least one."""
+    """Whether operands are contiguous, or are the same everywhere, but for at least one."""
     return 1 in steps and all(step in (0, 1) for step in steps)
 
 

@@ -43,7 +43,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
 F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
-BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of truths
+BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of booleans
 
 
 def applied(operation: str, *args: Expr | Number) -> Expr:
@@ -90,7 +90,7 @@ def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number)
 
 
 def convert(value: Expr, element: ElementKind) -> Expr:
-    """The same number in another element; of a truth 1 or 0, and whether a number is not zero."""
+    """The same number in another element; of a boolean 1 or 0, and whether a number is not zero."""
     if value.element is element:
         return value
     if element is ElementKind.BOOL:
@@ -99,7 +99,7 @@ def convert(value: Expr, element: ElementKind) -> Expr:
 
 
 def bitcast(value: Expr, element: ElementKind) -> Expr:
-    """The same bits as another element of the same size."""
+    """The same bits as another dtype of the same size."""
     if value.element.size != element.size:
         raise TypeError(f"bitcast: got {value.element} and {element}, wanted elements of one size")
     return value if value.element is element else make("bitcast", element, (value,))
@@ -163,7 +163,7 @@ def trunc(x: Expr) -> Expr:
 
 
 def rint(x: Expr) -> Expr:
-    """To the nearest integer, halves to the even one."""
+    """To the nearest integer, ties to even."""
     return applied("rint", x)
 
 

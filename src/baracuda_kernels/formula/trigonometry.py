@@ -310,7 +310,7 @@ def _sinc_near(x: Expr, coefficients: Coefficients, divided: Divided) -> Expr:
 
 @sinc.roughly
 def _sinc_roughly(x: Expr) -> Expr:
-    """From 2^22 on halves are whole numbers."""
+    """From 2^22 on multiples of a half are whole numbers."""
     return where(absolute(x) < 2.0**22, _sinc_near(x, _SIN_ROUGH, _ratio_roughly), x - x)
 
 

@@ -1,7 +1,7 @@
 """Formulas on CUDA, for operands of any layout.
 
 Three forms. Flat: operands lie alike and without gaps, or are one number for all; vectors of 16 bytes are read and written. Tiled: two
-axes are taken by tiles, one along which results lie side by side, and if operands lie side by side along another axis, that one: each
+axes are taken by tiles, one along which results are contiguous, and if operands are contiguous along another axis, that one: each
 is read the way it lies, and turned on chip. Scattered: every element's place is reckoned by itself.
 """
 
@@ -267,7 +267,7 @@ class Operands(NamedTuple):
         return max(elements, key=lambda element: element.size, default=None)
 
     def in_vectors(self, chosen: Sequence[bool], extent: int, others: Sequence[Dim]) -> ElementKind | None:
-        """The largest element of the chosen operands, which lie side by side along an axis, if it and all steps between axes are whole
+        """The largest element of the chosen operands, which are contiguous along an axis, if it and all steps between axes are whole
         vectors of it."""
         largest = self.largest(chosen)
         places = [place for place, is_chosen in enumerate(chosen) if is_chosen]
@@ -276,7 +276,7 @@ class Operands(NamedTuple):
 
 
 def _lying_along(axis: Dim, col: Dim) -> int:
-    """How many operands lie side by side along that axis, and far apart along the columns."""
+    """How many operands are contiguous along that axis, and far apart along the columns."""
     return sum(abs(step) == 1 < abs(beside) for step, beside in zip(axis.steps, col.steps, strict=True))
 
 

@@ -91,7 +91,7 @@ def _unsigned(x):
 
 
 def _rint(x: Any) -> Any:
-    """In the interpreter. Beside a number this large there is no room for halves."""
+    """In the interpreter. Beside a number this large there is no room for fractions."""
     large = 2.0**23 if x.dtype == tl.float32 else 2.0**52
     size = tl.abs(x)
     whole = tl.where(size < large, size + large - large, size)
@@ -179,7 +179,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "le": "{0} <= {1}",
     "eq": "{0} == {1}",
     "ne": "{0} != {1}",
-    # Of truths by a choice: the interpreter has no & or | of a block and one number.
+    # Of booleans by a choice: the interpreter has no & or | of a block and one number.
     "bit_and": lambda here: "tl.where({0}, {1}, {0})" if here.element is ElementKind.BOOL else "{0} & {1}",
     "bit_or": lambda here: "tl.where({0}, {0}, {1})" if here.element is ElementKind.BOOL else "{0} | {1}",
     "bit_xor": "{0} ^ {1}",

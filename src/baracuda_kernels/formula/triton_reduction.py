@@ -54,7 +54,7 @@ def reduce_tiles(
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr, STAGES: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE`: results lie side by side; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
+    """`BESIDE`: results are contiguous; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     part = program % segments
     result = program // segments * KEPT + tl.arange(0, KEPT)

@@ -86,7 +86,7 @@ def _computes_in_f64(program: Program) -> bool:
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
-    """Of two axes, of which results lie side by side along the columns; `turned` where operands lie along the rows."""
+    """Of two axes, of which results are contiguous along the columns; `turned` where operands lie along the rows."""
     most = elements_per_thread(program)
     vector = min(vector, most)
     if not turned:

@@ -1,6 +1,6 @@
 """The one order in which every CPU kernel sums, fixed in the source so that bits depend on the numbers alone.
 
-Element i of a sum goes to lane i mod LANES; a block of BLOCK elements ends with its lanes added as a tree of halves;
+Element i of a sum goes to lane i mod LANES; a block of BLOCK elements ends with its lanes added as a binary tree;
 the blocks of a segment are added one after the other in f64, and so are the segments. Neither the number of rows, nor the
 layout, nor threads, nor the width of the machine's registers enters.
 """

@@ -249,7 +249,7 @@ def _rotated(typingctx, value, distance):
 
 @inline
 def tree_sum(v):
-    """The sum of the lanes: halves onto halves."""
+    """The sum of the lanes: the upper half onto the lower, again and again."""
     v = v + _rotated(v, 8)
     v = v + _rotated(v, 4)
     v = v + _rotated(v, 2)

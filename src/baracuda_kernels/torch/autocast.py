@@ -138,7 +138,7 @@ def _ruled(function: Function, values: Mapping[str, Any], own: Mapping[str, torc
         target = torch.get_autocast_dtype(device)
     elif rule is Rule.WIDEST:
         target = functools.reduce(torch.promote_types, (own[name] for name in reached))
-    # What has an element of its own, such as a state, is f32 beside any half.
+    # What has an element of its own, such as a state, is f32 beside any 16-bit float.
     elements = {name: target if function.inputs[name].element_rule == "element" else torch.float32 for name in reached}
     return {**own, **elements}
 
@@ -152,5 +152,5 @@ def _promoted(operands: frozenset[tuple[torch.dtype, bool]]) -> torch.dtype:
 
 
 def _kind(dtype: torch.dtype) -> int:
-    """Whether numbers are truth values, integers, real or complex."""
+    """Whether numbers are booleans, integers, real or complex."""
     return 3 if dtype.is_complex else 2 if dtype.is_floating_point else int(dtype is not torch.bool)

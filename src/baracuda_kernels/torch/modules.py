@@ -138,7 +138,7 @@ class Mamba2(nn.Module):
         width = self.ngroups * self.d_state
         x, b, c = F.silu(self.convolve(features)).split((self.d_inner, width, width), -1)
         x, b, c = x.unflatten(-1, (self.nheads, -1)), b.unflatten(-1, (self.ngroups, -1)), c.unflatten(-1, (self.ngroups, -1))
-        wide = torch.promote_types(steps.dtype, torch.float32)  # a small step or rate would be lost in a half type
+        wide = torch.promote_types(steps.dtype, torch.float32)  # a small step or rate would be lost in a 16-bit float
         dt = F.softplus(steps.to(wide) + self.dt_bias.to(wide))
         y = self.scan(x, dt, -torch.exp(self.A_log.to(wide)), b, c) + x * self.D.to(x.dtype)[:, None]
         return self.out_proj(self.norm(y.flatten(-2), gate))

@@ -1,7 +1,7 @@
 """Every function as an operator of the namespace `baracuda`, and the way a call takes to it.
 
-A call that nobody watches goes straight to the function, where the dispatcher would end too, some microseconds later.
-Whoever watches (a tracer, a mode, functorch, autocast, the profiler) sees the operator.
+When no tracer, mode, functorch transform, autocast or profiler is active, a call goes straight to the function, where the dispatcher would end
+some microseconds later. When one is active, it sees the operator.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Operator:
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A call that nobody watches, with its gradient recorded."""
+        """A call when no tracer, mode or profiler is active, with its gradient recorded."""
         values = self.schema.bind(given, named)
         arguments = [values[name] for name in self.schema.arguments]
         return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)

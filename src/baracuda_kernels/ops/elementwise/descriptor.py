@@ -1,4 +1,4 @@
-"""What is to be computed: one op of the tables on every element, or its gradients."""
+"""What is to be computed: one elementwise op of the tables, or its gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops on every element by itself, from the tables' formulas, and their gradients."""
+"""Elementwise ops, from the tables' formulas, and their gradients."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class UnaryArgs(Args):
 
 
 class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
-    """An op of one operand, on every element."""
+    """An elementwise op of one operand."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)

@@ -1,4 +1,4 @@
-"""What kernels that compute every element by itself are worth."""
+"""The numerical guarantees of elementwise kernels."""
 
 from __future__ import annotations
 

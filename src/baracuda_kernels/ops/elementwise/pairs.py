@@ -1,4 +1,4 @@
-"""Ops on every element by itself that have two results."""
+"""Elementwise ops that have two results."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class UnaryPairArgs(Args):
 
 
 class UnaryPairPlan(Plan[UnaryPairDescriptor, UnaryPairArgs]):
-    """An op of one operand with two results, on every element."""
+    """An elementwise op of one operand with two results."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(_reference)

@@ -40,13 +40,13 @@ def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, E
 VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
 TENSORS = ("input", "tensor1", "tensor2")
 ROWS = (
-    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, or one; of crossed ones the upper.",
+    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x limited to min and max, or to one of them; if min > max, max.",
         NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max"), left_out={"min": -INFINITY, "max": INFINITY}),
-    Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
+    Row("lerp", lerp, "Linear interpolation: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
         operands=("input", "end", "weight")),
-    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "x + value a b.", NUMBERS, parameters=VALUE, domain=POSITIVE,
+    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "input + value tensor1 tensor2.", NUMBERS, parameters=VALUE, domain=POSITIVE,
         wide=True, operands=TENSORS),
-    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "x + value a / b.", parameters=VALUE, domain=POSITIVE, wide=True,
+    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "input + value tensor1 / tensor2.", parameters=VALUE, domain=POSITIVE, wide=True,
         operands=TENSORS),
     Row("fma", fma, "a b + c, rounded once."),
     Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS,

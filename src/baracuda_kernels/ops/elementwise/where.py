@@ -1,4 +1,4 @@
-"""A choice between two tensors, or a tensor and a number, by a third one of truths; and its gradients."""
+"""A choice between two tensors, or a tensor and a number, by a tensor of booleans; and its gradients."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class WhereArgs(Args):
 
 
 class WherePlan(Plan[WhereDescriptor, WhereArgs]):
-    """One of two numbers on every element, by a condition."""
+    """An element of one tensor or the other, by a condition."""
 
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference)

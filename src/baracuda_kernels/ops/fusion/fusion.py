@@ -231,7 +231,7 @@ class FusedCases(Cases[Any]):
 
 
 class FusedPlan(Plan[FusedDescriptor, FusedArgs]):
-    """A formula on every element."""
+    """A formula, elementwise."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, FusionKind.FUSED
     reference = staticmethod(evaluated)

@@ -54,7 +54,7 @@ def forward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
 
 
 def backward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
-    """The same of the gradients of all operands, from that of the result. Those of halves have room for reciprocals behind the numbers."""
+    """The same of the gradients of all operands, from that of the result. Those of 16-bit floats have room for reciprocals behind the numbers."""
     if trace.element not in HALVES:
         return _backward_text(trace, ()), numbers
     invertible = tuple(map(has_reciprocal, numbers))
@@ -83,5 +83,5 @@ def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
 
 
 def _number(place: int) -> Expr:
-    """A number as it stands beside those that halves are computed in."""
+    """A number as it stands beside those that 16-bit floats are computed in."""
     return convert(parameter_of(place), ElementKind.F32)

@@ -52,7 +52,7 @@ class CumulativeTrapezoidDescriptor(TrapezoidDescriptor):
 
     @property
     def rooms(self) -> tuple[Room, ...]:
-        """The areas of halves, and what they come to, in f32."""
+        """The areas of 16-bit floats, and what they come to, in f32."""
         return (Room(register(self.element), tuple(range(len(self.shape))), self.count),) if self.element in HALVES else ()
 
     @property
@@ -103,7 +103,7 @@ def _running_formulas(element: ElementKind, has_x: bool) -> Formulas:
 
 @functools.lru_cache(maxsize=1024)
 def _running_areas(extent: int, element: ElementKind, has_x: bool) -> Sequence[Run | Scan]:
-    """Areas, and their running sums in the same memory: that of the result, but for halves."""
+    """Areas, and their running sums in the same memory: that of the result, but for 16-bit floats."""
     count, parameters, rooms = max(0, extent - 1), 0 if has_x else 1, (register(element),)
     target = ROOM if element in HALVES else RESULT
     found: list[Run | Scan] = [*runs(target, count, (), area(0, 1, element, has_x), element, parameters, rooms)]

@@ -1,6 +1,6 @@
 """Ops on neighbours along an axis, as runs: places that follow from the same reads by the same formula.
 
-What a place reads, it reads so many places from its own. So a run is an op on elements of shifted views of its operands: the same
+What a place reads, it reads so many places from its own. So a run is an elementwise op on shifted views of its operands: the same
 strides, from other addresses on. The long middle is one run; at the edges, where neighbours are missing, there are some short ones.
 """
 

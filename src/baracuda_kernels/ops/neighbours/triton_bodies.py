@@ -1,6 +1,6 @@
 """Scans on CUDA along rows whose elements are made of neighbours, there or back.
 
-A thread has a group of elements that lie side by side. It joins them by itself, so that only what each group comes to changes threads. Where an
+A thread has a group of contiguous elements. It joins them by itself, so that only what each group comes to changes threads. Where an
 operand cannot be read in vectors, as where every row begins elsewhere, it reads them one by one, and all but the first are in a cache.
 """
 
@@ -24,7 +24,7 @@ def scan_neighbours(
     GROUP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Every input is read at each place and `NEXT` to it, 1 or -1, and is 0 where its own bound is passed. `VECTORS` says which are read
-    in vectors; of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side."""
+    in vectors; of every operand, `BESIDE` and `ALONG` say whether neighbouring lines are adjacent, or a line's elements contiguous."""
     GROUPS: tl.constexpr = STEPS // GROUP
     OUTPUT: tl.constexpr = len(inputs)
     block = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)

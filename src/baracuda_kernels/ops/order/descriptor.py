@@ -76,7 +76,7 @@ class OrderDescriptor(_Order, Descriptor):
 
 @dataclass(frozen=True)
 class OrderBackwardDescriptor(OrderDescriptor):
-    """The gradient of an order statistic: it belongs to the element that was chosen."""
+    """The gradient of an order statistic: it goes to the chosen element."""
 
 
 @dataclass(frozen=True)
@@ -116,4 +116,4 @@ class QuantileDescriptor(_Order, Descriptor):
 
 @dataclass(frozen=True)
 class QuantileBackwardDescriptor(QuantileDescriptor):
-    """The gradient of quantiles: it belongs to the elements that they lie between."""
+    """The gradient of quantiles: it goes to the two elements that each lies between."""

@@ -56,7 +56,7 @@ def _order_backward(kind: OrderKind, input: View, dim: Axes | None, keepdim: boo
 
 @Median
 def median(input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None) -> OrderDescriptor:
-    """The middle element in their order, the lower one of two, or NaN if there is one; along axes also its number."""
+    """The median, the lower of two middle elements, NaN if there is one; along axes also its index."""
     return _order(OrderKind.MEDIAN, input, dim, keepdim)
 
 
@@ -64,7 +64,7 @@ def median(input: View, dim: Axes | None = None, keepdim: bool = False, *, retur
 def median_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of median: it belongs to the element that was chosen."""
+    """The gradient of median: it goes to the chosen element."""
     return _order_backward(OrderKind.MEDIAN, input, dim, keepdim)
 
 
@@ -72,7 +72,7 @@ def median_backward(
 def nanmedian(
     input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None
 ) -> OrderDescriptor:
-    """The middle one of the elements that are not NaN, the lower one of two; along axes also its number."""
+    """The median of the elements that are not NaN, the lower of two middle ones; along axes also its index."""
     return _order(OrderKind.NANMEDIAN, input, dim, keepdim)
 
 
@@ -80,13 +80,13 @@ def nanmedian(
 def nanmedian_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of nanmedian: it belongs to the element that was chosen."""
+    """The gradient of nanmedian: it goes to the chosen element."""
     return _order_backward(OrderKind.NANMEDIAN, input, dim, keepdim)
 
 
 @function(OrderPlan, gradient="mode_backward")
 def mode(input: View, dim: Axes | None = -1, keepdim: bool = False) -> OrderDescriptor:
-    """The most frequent value, the least of several, and the number of the last element that has it."""
+    """The most frequent value, the smallest of several, and the index of its last occurrence."""
     return _order(OrderKind.MODE, input, dim, keepdim)
 
 
@@ -94,7 +94,7 @@ def mode(input: View, dim: Axes | None = -1, keepdim: bool = False) -> OrderDesc
 def mode_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = -1, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of mode: it belongs to the element that was chosen."""
+    """The gradient of mode: it goes to the chosen element."""
     return _order_backward(OrderKind.MODE, input, dim, keepdim)
 
 
@@ -161,12 +161,12 @@ def _declare(name: str, says: str) -> None:
 
     gradient = f"{name}_backward"
     forward.__name__, forward.__doc__ = name, says
-    backward.__name__, backward.__doc__ = gradient, f"The gradient of {name}: its neighbours share it."
+    backward.__name__, backward.__doc__ = gradient, f"The gradient of {name}: it is shared between the neighbouring elements."
     globals()[name] = Quantile(forward, QuantilePlan, gradient)
     globals()[gradient] = Quantile(backward, QuantileBackwardPlan, None)
 
 
-_declare("quantile", "What lies at a share q of the way from the least element to the greatest; NaN if there is one.")
-_declare("nanquantile", "What lies at a share q of the way from the least element to the greatest, of those that are not NaN.")
+_declare("quantile", "The q-th quantile, q from 0 to 1; NaN if there is one.")
+_declare("nanquantile", "The q-th quantile of the elements that are not NaN, q from 0 to 1.")
 _declare("percentile", "Quantiles, q in percent.")
 _declare("nanpercentile", "Quantiles of the elements that are not NaN, q in percent.")

@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_THREADS = 64  # that work at once; each has its own rooms in the workspace
-STRIP = 16  # lines side by side in memory that are read together
+STRIP = 16  # adjacent lines that are read together
 STRIP_BYTES = 4 << 20  # that they may have
 ALIGNMENT = 64
 
@@ -89,7 +89,7 @@ def room_bytes(problem: Any) -> int:
 
 
 def strip_of(problem: Any) -> int:
-    """How many lines are read together where they lie side by side."""
+    """How many lines are read together where they are adjacent."""
     return max(1, min(STRIP, problem.lines, STRIP_BYTES // room_bytes(problem)))
 
 

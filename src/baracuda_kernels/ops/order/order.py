@@ -79,7 +79,7 @@ class OrderPlan(Plan[OrderDescriptor, OrderArgs]):
 class OrderBackwardArgs(Args):
     d_values: TensorRef = read("result_shape", "the gradient of those that were chosen")
     input: TensorRef = read("shape", "the elements, of which only the shape matters")
-    indices: TensorRef = read("result_shape", "the numbers of those that were chosen", element=ElementKind.I64)
+    indices: TensorRef = read("result_shape", "the indices of the chosen elements", element=ElementKind.I64)
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 

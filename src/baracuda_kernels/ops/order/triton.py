@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
     @property
     def is_row(self) -> bool:
-        """Whether a line lies side by side."""
+        """Whether a line is contiguous."""
         return len(self.along) == 1 and self.along[0].steps == (1,)
 
     @property

@@ -79,7 +79,7 @@ def smaller(a: Expr, b: Expr) -> Expr:
 
 
 def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
-    """The best element and its number; of equals the first one, of NaN too."""
+    """The best element and its index; of equals the first one, of NaN too."""
 
     def combine(a: Expr, at: Expr, b: Expr, number: Expr) -> State:
         takes, ties = best(b, a), eq(a, b)
@@ -252,7 +252,7 @@ def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: E
 
 
 def _divided(a: Expr, x: Expr) -> Expr:
-    """a / x in f64 unless x is 0, of an x that is given in f32 or halves by its reciprocal there: with one step of Newton's it has enough digits."""
+    """a / x in f64 unless x is 0, of an x that is given in f32 or 16-bit floats by its reciprocal there: with one step of Newton's it has enough digits."""
     if as_given(x).element is ElementKind.F64:
         return a / x
     inverse = convert(reciprocal(convert(x, ElementKind.F32)), ElementKind.F64)

@@ -1,4 +1,4 @@
-"""The sums that variances are made of, of distances from one of the elements, or of halves as they are."""
+"""The sums that variances are made of, of distances from one of the elements, or of 16-bit floats as they are."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def variance_of_present(total: Expr, squares: Expr, base: Expr, present: Expr, c
     return variance(total, squares, convert(present, total.element), correction)
 
 
-# --- halves as they are --------------------------------------------------------------------------------------------------------
+# --- 16-bit floats as they are --------------------------------------------------------------------------------------------------------
 # Where much of the squares cancels, all elements have about one exponent, and sums of their few bits in f64 are exact.
 
 

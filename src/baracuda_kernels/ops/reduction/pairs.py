@@ -61,7 +61,7 @@ class ReducePairBackwardPlan(Plan[ReducePairBackwardDescriptor, ReducePairBackwa
 class ReduceChoiceBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result")
     input: TensorRef = read("shape", "the elements, of which only the shape matters")
-    second: TensorRef = read("result_shape", "the number of the element that was chosen", element=ElementKind.I64)
+    second: TensorRef = read("result_shape", "the index of the chosen element", element=ElementKind.I64)
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 

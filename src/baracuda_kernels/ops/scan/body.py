@@ -73,7 +73,7 @@ class _Rows(Writer):
             self.step(bases, full, builder.sub(past, full), writes)
 
     def step(self, bases: Sequence[ir.Value], at: ir.Value, count: ir.Value | None, writes: bool) -> None:
-        """Sixteen elements, or the last few of a line: those go by way of the rooms, as do elements that do not lie side by side."""
+        """Sixteen elements, or the last few of a line: those go by way of the rooms, as do elements that are not contiguous."""
         builder = self.builder
         addresses = [
             self.address(place, base, builder.mul(at, step))
@@ -222,7 +222,7 @@ class _Segments(_Rows):
 
 
 class _Columns(Writer):
-    """Down several lines that lie side by side, sixteen elements of each at a time."""
+    """Down several adjacent lines, sixteen elements of each at a time."""
 
     def __init__(self, formulas: Formulas, rank: int) -> None:
         # Sixteen vectors of states have to fit into the registers.

@@ -193,7 +193,7 @@ def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Cal
 
 
 def _launch_product(problem: ScanBackwardDescriptor, given: Sequence[int], walk: Walk) -> parallel.Launch:
-    """As many lines at a time as lie side by side in a vector, and the others one by one."""
+    """As many lines at a time as fit into a vector side by side, and the others one by one."""
     from baracuda_kernels.ops.scan.product import body
 
     lanes = LINE // computed_in(problem).size

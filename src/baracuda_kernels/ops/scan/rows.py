@@ -247,7 +247,7 @@ def formulas_of(problem: ScanDescriptor) -> Formulas:
 
 
 def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
-    """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for halves."""
+    """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for 16-bit floats."""
     row = _row(problem)
     if problem.kind in PRODUCTS and problem.element.is_float:
         row = replace(row, wide=FLOATS) if isinstance(problem, ScanBackwardDescriptor) else SCALED[problem.kind]

@@ -33,14 +33,14 @@ LANES, WORD = 32, 4  # threads of a warp, bytes of a register
 STRIP_WORDS, PAIR_STRIP_WORDS = 192, 128  # what a thread has of operands and states down columns, of one number each or more
 AHEAD_WORDS, AHEAD_WARPS = 32, 8  # that a thread reads ahead down columns, and of a program: the bytes that keep a device busy
 SHORT = 64  # steps of columns that are not worth it
-BESIDE = 32  # lines side by side that make whole lines of memory
+BESIDE = 32  # adjacent lines that make whole lines of memory
 ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
 PROGRAMS = 16384  # of segments: so many that little of the device is idle in the end
 FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and whose totals are no burden to each other
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
-OF_GROUP = 16  # elements side by side that a thread multiplies by itself
+OF_GROUP = 16  # contiguous elements that a thread multiplies by itself
 GROUP_BYTES = 64  # of them at most: what a warp reads at once is to have few lines of memory
 
 
@@ -72,7 +72,7 @@ def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, in_s
 
 
 def _vector(formulas: Formulas) -> int:
-    """How many lines beside each other a thread has: two of halves, or one whose states are several numbers."""
+    """How many lines beside each other a thread has: two of 16-bit floats, or one whose states are several numbers."""
     return 2 if len(formulas.states) == 1 and formulas.inputs[0].size < WORD else 1
 
 

@@ -134,7 +134,7 @@ def scan_calls(
 
 
 def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> Call:
-    """Products of halves, whose numbers are small enough for f32."""
+    """Products of 16-bit floats, whose numbers are small enough for f32."""
     programs = walk.programs(tile)
     return Call(
         scan_factors,

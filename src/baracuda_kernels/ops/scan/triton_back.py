@@ -34,7 +34,7 @@ def scan_back(
     SCAN: tl.constexpr, FALLS: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
     STEPS: tl.constexpr, GROUP: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side. A tile is `LINES` lines
+    """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines are adjacent, or a line's elements contiguous. A tile is `LINES` lines
     of `STEPS` elements, in groups of `GROUP`."""
     GROUPS: tl.constexpr = STEPS // GROUP
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)

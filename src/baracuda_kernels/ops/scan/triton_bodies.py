@@ -90,7 +90,7 @@ def scan_tiles(
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
     TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. `REVERSE` is from the
+    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines are adjacent, or a line's elements contiguous. `REVERSE` is from the
     last element on.
 
     A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each: its columns are first those of all lines of the first

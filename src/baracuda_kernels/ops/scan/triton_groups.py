@@ -1,4 +1,4 @@
-"""Elements in groups that lie side by side, each of which a thread has to itself: only what groups come to changes threads."""
+"""Contiguous elements in groups, each of which a thread has to itself: only what groups come to changes threads."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Three schemes. Rows: some rows of a power of two of places are held on chip, read once and written once. Long rows: as much of
 a row as fits is held, the rest is walked twice, the second time backwards, while its end is still in the cache. Columns: where
-another axis lies side by side in memory, a strip of it is treated like that, along the softmax axis.
+another axis is contiguous, a strip of it is treated like that, along the softmax axis.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def tf32_units(descriptor: Descriptor) -> PrecisionGuarantee:
 
 
 def many_features(descriptor: Descriptor) -> Iterator[Reason]:
-    """Where cuBLAS's products of halves are worth it: gradients of weights are rounded between them."""
+    """Where cuBLAS's products of 16-bit floats are worth it: gradients of weights are rounded between them."""
     assert isinstance(descriptor, SdpaBackwardDescriptor)
     most = max(descriptor.d_k, descriptor.d_v)
     if most <= MOST_FEATURES:

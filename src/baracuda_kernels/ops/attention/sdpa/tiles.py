@@ -65,7 +65,7 @@ def features(d: int, exact: bool) -> int:
 
 
 def forward_tile(problem: SdpaDescriptor, exact: bool) -> Tile:
-    """Halves were timed on an H200, as were those of the backward. Where half of the scores are hidden, small blocks waste less."""
+    """16-bit floats were timed on an H200, as were those of the backward. Where half of the scores are hidden, small blocks waste less."""
     if exact:
         return EXACT
     if problem.element.size > 2:
@@ -126,14 +126,14 @@ def workspace_bytes(problem: AttentionShapes) -> int:
 
 
 def other_forward_tiles(problem: SdpaDescriptor) -> list[Tile]:
-    """Of halves: as many queries to a warp in larger or smaller blocks, and fewer blocks read ahead."""
+    """Of 16-bit floats: as many queries to a warp in larger or smaller blocks, and fewer blocks read ahead."""
     tile = forward_tile(problem, exact=False)
     queries = 128 if tile.queries == 64 else tile.queries // 2
     return [tile._replace(queries=queries, warps=tile.warps * queries // tile.queries), tile._replace(stages=tile.stages - 1)]
 
 
 def other_backward_tiles(problem: AttentionShapes) -> list[BackwardTile]:
-    """Of halves; which columns the rule has depends on the layouts, so the others go with either."""
+    """Of 16-bit floats; which columns the rule has depends on the layouts, so the others go with either."""
     rows, columns = rows_tile(problem, exact=False), columns_again_tile(problem)
     fewer = rows._replace(stages=rows.stages - 1, sum_stages=rows.sum_stages - 1)
     return [BackwardTile(fewer, columns), BackwardTile(rows, columns._replace(stages=columns.stages - 1))]

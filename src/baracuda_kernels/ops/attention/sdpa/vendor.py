@@ -171,7 +171,7 @@ def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]
 
 
 def _is_taken(layout: Layout) -> bool:
-    """Whether cuBLAS takes its matrices as they lie: rows apart from each other, elements side by side, and no way back."""
+    """Whether cuBLAS takes its matrices as they lie: rows apart from each other, elements contiguous, and no negative strides."""
     (_, _, rows, cols), (*outer, row, col) = layout.shape, layout.stride
     apart = rows <= 1 or row >= cols
     return layout.count > 0 and apart and (cols == 1 or col == 1) and min(*outer, row) >= 0

@@ -39,7 +39,7 @@ class SsdChunkScanDescriptor(InBatches):
         if self.chunk_size < 1:
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "chunk_size", self.chunk_size, "at least 1")
         if self.dt_element not in (None, self.element) and not (self.dt_element is ElementKind.F32 and self.element in _HALVES):
-            wanted = f"{self.element}, or f32 beside a half type"
+            wanted = f"{self.element}, or f32 beside a 16-bit float"
             yield Reason(ReasonCode.INCONSISTENT, "dt_element", self.dt_element, wanted)
         if self.num_groups is not None and (self.num_groups < 1 or self.num_heads % self.num_groups):
             wanted = f"a divisor of the {self.num_heads} heads"

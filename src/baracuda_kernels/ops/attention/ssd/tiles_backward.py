@@ -111,7 +111,7 @@ def scattered(block: Block, rows: int, cols: int) -> Block:
 
 
 def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
-    """Of the states in the workspace: of half a type only bf16 has their range."""
+    """Of the states in the workspace: of 16-bit floats only bf16 has their range."""
     return problem.element if problem.element is ElementKind.BF16 else problem.state_element
 
 
@@ -207,7 +207,7 @@ def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
 
 
 def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
-    """Of halves: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
+    """Of 16-bit floats: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
     tile = backward_tile(problem)
     if problem.element.size > 2:
         return []

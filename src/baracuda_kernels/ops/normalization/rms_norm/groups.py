@@ -26,7 +26,7 @@ def partial_pitch(extent: int) -> int:
 
 
 def partial_bytes(descriptor: RMSNormBackwardDescriptor) -> int:
-    """Partial sums of dgamma, a row of them for each group of rows: f32 for halves, which that suits however many there are, else f64."""
+    """Partial sums of dgamma, a row of them for each group of rows: f32 for 16-bit floats, which that suits however many there are, else f64."""
     if not descriptor.has_gamma:
         return 0
     size = 4 if descriptor.element in HALVES else 8

@@ -16,7 +16,7 @@ __all__ = ["Tile", "backward_tile", "forward_tile", "group_count", "other_backwa
 
 SHARED_BYTES = 99 * 1024  # the most that a block uses: tiles read ahead, and a little to exchange sums
 READ_AHEAD_BYTES = 96 * 1024
-MOST_STRIDED = 4096  # elements of a row held on chip if they do not lie side by side: each has addresses of its own to hold
+MOST_STRIDED = 4096  # elements of a row held on chip if they are not contiguous: each has addresses of its own to hold
 SUM_ROWS, SUM_STRIP = 64, 32  # partial sums of dgamma that one program adds at a time, for how many columns
 LONG_ENOUGH = 8192  # bytes of a row that are enough for a program
 ROOMY = 16384  # bytes of each operand to a step of the backward

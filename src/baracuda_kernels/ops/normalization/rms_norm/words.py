@@ -15,7 +15,7 @@ STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the n
 
 
 def geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
-    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows lie side by side."""
+    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows are contiguous."""
     rank = len(problem.outer_shape)
     outer = _merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
     within = []
