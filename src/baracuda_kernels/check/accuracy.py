@@ -142,7 +142,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Measured:
-    """The answer."""
+    """The worst error that was found."""
 
     op: str
     element: str
@@ -157,7 +157,7 @@ class Measured:
 
 
 def measured_ops() -> list[str]:
-    """Those of one float that give a float."""
+    """The unary ops that take a float and give a float."""
     from baracuda_kernels.ops.elementwise.tables import UNARY
 
     return [name for name, row in UNARY.items() if ElementKind.F16 in row.elements and row.result is None]

@@ -82,7 +82,7 @@ def tasks(question: Question) -> list[Task]:
 
 
 def _kernels(question: Question) -> list[tuple[type[AnyPlan], Kernel]]:
-    """Those that run here."""
+    """The kernels that the question asks about and that can run on this machine."""
     if absent := question.device.reasons_absent():
         raise WrongQuestion(f"{absent[0]}.")
     every = [(plan, kernel) for plan in question.plans for kernel in plan.kernels]

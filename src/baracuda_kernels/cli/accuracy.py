@@ -1,6 +1,6 @@
 """`accuracy`: how far elementwise ops are from the exact results, over millions of operands.
 
-baracuda-kernels accuracy                         every op of one float: f32 over ten million operands, f16 and bf16 over all 65,536
+baracuda-kernels accuracy                         every unary op of floats: f32 over ten million operands, f16 and bf16 over all 65,536
 baracuda-kernels accuracy exp gelu --element bf16
 baracuda-kernels accuracy --device cuda --jobs 8 --json run.json
 """
@@ -30,7 +30,7 @@ def add_to(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all of one float")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all unary ops of floats")
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
     parser.add_argument("--element", type=ElementKind, choices=ELEMENTS, help="by default each of them")
     parser.add_argument("--count", type=count, default=10_000_000, help="operands in f32 (default: 10 million)")

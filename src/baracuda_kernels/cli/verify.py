@@ -46,7 +46,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--kernel", metavar="NAME", help="only this one, such as numba.softmax")
     parser.add_argument("--element", type=_element, metavar="NAME", help="only this one, such as bf16")
     parser.add_argument("--check", metavar="NAME", help="only this one, such as repeats")
-    parser.add_argument("--case", type=int, metavar="N", help="only the problem of this number")
+    parser.add_argument("--case", type=int, metavar="N", help="only the problem with this index")
     parser.add_argument(
         "--jobs",
         type=count,

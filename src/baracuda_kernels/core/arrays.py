@@ -25,7 +25,7 @@ _seers: dict[type, Seer] = {}
 
 
 def see(array: Any) -> Seen:
-    """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of known elements."""
+    """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of a known dtype."""
     return seer_of(array)(array)
 
 

@@ -85,7 +85,7 @@ def directory() -> Path:
 
 
 def most_bytes() -> int:
-    """`BARACUDA_CACHE_BYTES`, or what is usual."""
+    """How many bytes the cache may hold: `BARACUDA_CACHE_BYTES`, or the default."""
     wish = os.environ.get(ROOM, "").strip()
     if re.fullmatch("[0-9]{1,18}", wish):
         return int(wish)
@@ -158,7 +158,7 @@ class _Folder:
 
     @contextlib.contextmanager
     def turn(self, name: str) -> Iterator[None]:
-        """While one process compiles."""
+        """Holds the lock of that name, so that one process compiles and the others wait."""
         name = f"{name}.lock"
         with files.turn(name, self._open(name, os.O_RDWR | os.O_CREAT)):
             try:

@@ -80,7 +80,7 @@ class Calls(Described):
 
     @property
     def in_torch(self) -> str:
-        """What records gradients of it."""
+        """The PyTorch operator of the same name, which records gradients."""
         return f"baracuda_kernels.torch.{self.name}"
 
     __call__ = answering(GUARDED)

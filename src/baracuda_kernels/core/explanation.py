@@ -64,7 +64,7 @@ class Explanation:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Plain data, which JSON can hold."""
         return asdict(self)
 
     def __str__(self) -> str:

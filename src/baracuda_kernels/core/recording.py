@@ -90,7 +90,7 @@ class Recording:
         counts[2] += nanoseconds
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Plain data, which JSON can hold."""
         entries = self.entries()
         devices = dict.fromkeys(entry.plan.device for entry in entries)
         return {

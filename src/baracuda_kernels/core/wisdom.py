@@ -108,7 +108,7 @@ class Wisdom:
         with _alone(target):
             is_there = os.path.lexists(target)
             if is_there and not target.is_file():
-                raise _refusal(str(path), "something that is no plain file", "a file of wisdom, or a new one")
+                raise _refusal(str(path), "something that is not a regular file", "a file of wisdom, or a new one")
             everything = Wisdom.read(target) if is_there else Wisdom()
             everything.merge(self)
             with files.replacing(str(target)) as file:

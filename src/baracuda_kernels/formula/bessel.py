@@ -147,7 +147,7 @@ _SLOPES: tuple[tuple[Coefficients, Coefficients], ...] = (
 
 
 def _series(x: Expr, order: int, fits: _Fits) -> Expr:
-    """The function near zero."""
+    """Near zero: a polynomial in x²."""
     even = polynomial(x * x * 0.25, fits.series[order])
     return x * even if order == 1 else even
 
@@ -165,7 +165,7 @@ def _far(x: Expr, size: Expr, order: int, fits: _Fits) -> Expr:
 
 
 def _grown(x: Expr, order: int, fits: _Fits) -> Expr:
-    """It itself there."""
+    """The function away from zero, where it grows like exp(|x|) / sqrt(|x|); exp is taken in two factors, which do not overflow before it does."""
     size = at_most(absolute(x), 1440.0)
     root = exp(size * 0.5)  # half of it, as exp(x) is infinite before the function is
     return root * _far(x, size, order, fits) * root

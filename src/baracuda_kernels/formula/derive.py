@@ -52,7 +52,7 @@ def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr
 
 
 def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
-    """The same in operations alone; `rough` where every result is rounded to a 16-bit float."""
+    """The results with functions replaced by operations; `rough` where every result is rounded to a 16-bit float."""
     done: dict[Expr, Expr] = {}
     for here in in_order(tuple(results)):
         args = tuple(done[arg] for arg in here.args)

@@ -129,7 +129,7 @@ def untraced(value: Expr) -> Expr:
 
 
 def traced_like(value: Expr, like: Expr) -> Expr:
-    """The same within the function of the caller's that `like` is in, if it is in one."""
+    """The value, traced as part of the caller's function if `like` is."""
     return Traced(value, like.numbers) if isinstance(like, Traced) else value
 
 
@@ -200,7 +200,7 @@ def in_order(results: tuple[Expr, ...]) -> list[Expr]:
 
 
 def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
-    """The same of other leaves."""
+    """The expression with its leaves replaced."""
     done = dict(leaves)
     for each in in_order((value,)):
         done.setdefault(each, make(each.operation, each.element, tuple(done[arg] for arg in each.args), each.value))

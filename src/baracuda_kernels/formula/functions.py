@@ -28,7 +28,7 @@ class Function:
         like = next(arg for arg in args if isinstance(arg, Expr))
         operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
         if len(args) != self.arity or not like.element.is_float or any(each.element is not like.element for each in operands):
-            raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one element")
+            raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one dtype")
         return make(self.name, like.element, operands)
 
     def roughly(self, expansion: Callable[..., Expr]) -> Callable[..., Expr]:
@@ -55,4 +55,4 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Fu
 
 def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
     """The gradient of what is a gradient itself, and never derived again."""
-    raise TypeError(f"{y.operation}: is a slope already, and a second derivative is not there")
+    raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")

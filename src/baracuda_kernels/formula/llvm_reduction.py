@@ -106,7 +106,7 @@ class Writer(Loops):
         """Remembers the first element of each sum."""
 
     def block(self, block: ir.Value) -> None:
-        """Makes a block `current`."""
+        """Loads a block's inputs, which become `current`."""
         raise NotImplementedError
 
     def width(self, chunk: ir.Value) -> ir.Value:
@@ -217,7 +217,7 @@ class Writer(Loops):
 
     @property
     def numbered(self) -> ir.Type:
-        """What elements are numbered in."""
+        """The integer type of an element's index."""
         return stored_type(self.reduction.place)
 
     def place(self, value: ir.Value) -> ir.Value:

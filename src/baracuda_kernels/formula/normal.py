@@ -342,7 +342,7 @@ def _ndtri_far(tail: Expr, sign: Expr) -> Expr:
 
 @function(lambda d, y, x: d * exp(y * y) * (root(pi) / 2))
 def erfinv(x: Expr) -> Expr:
-    """Of which x is erf."""
+    """The inverse of erf."""
     tail = (1 - absolute(x)) * 0.5
     if x.element is ElementKind.F64:
         return _quantile(x * 0.5, tail) * root(0.5)
@@ -359,7 +359,7 @@ def _erfinv_of_half(x: Expr) -> Expr:
 
 @function(lambda d, y, x: d * exp(y * y * 0.5) * root(2 * pi))
 def ndtri(x: Expr) -> Expr:
-    """Of which x is ndtr."""
+    """The inverse of ndtr."""
     tail = where(x < 0.5, x, 1 - x)
     if x.element is ElementKind.F64:
         return _quantile(x - 0.5, tail)

@@ -54,7 +54,7 @@ def applied(operation: str, *args: Expr | Number) -> Expr:
         raise TypeError(f"{operation}: got {args}, wanted {count} operands, at least one of them an expression")
     operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
     if any(operand.element is not like.element for operand in operands):
-        raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one element")
+        raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one dtype")
     allowed = _allowed(operation, like.element)
     if not allowed:
         raise TypeError(f"{operation} of {like.element}: there is no such operation")
@@ -75,7 +75,7 @@ def where(condition: Expr, a: Expr | Number, b: Expr | Number) -> Expr:
 
 
 def rarely(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """The same of an `a` that costs much and is seldom asked for: where nobody nearby asks, it need not be computed."""
+    """As `where`, for an `a` that is expensive and rarely chosen: where no element of a vector, or of a program, chooses it, it need not be computed."""
     return _chosen("rarely", condition, a, b)
 
 
@@ -85,7 +85,7 @@ def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number)
         raise TypeError(f"{operation}: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
     first, second = (each if isinstance(each, Expr) else number_beside(each, like) for each in (a, b))
     if first.element is not second.element:
-        raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one element")
+        raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one dtype")
     return first if first is second else make(operation, first.element, (condition, first, second))
 
 
@@ -101,7 +101,7 @@ def convert(value: Expr, element: ElementKind) -> Expr:
 def bitcast(value: Expr, element: ElementKind) -> Expr:
     """The same bits as another dtype of the same size."""
     if value.element.size != element.size:
-        raise TypeError(f"bitcast: got {value.element} and {element}, wanted elements of one size")
+        raise TypeError(f"bitcast: got {value.element} and {element}, wanted dtypes of one size")
     return value if value.element is element else make("bitcast", element, (value,))
 
 
@@ -146,7 +146,7 @@ def sqrt_roughly(x: Expr) -> Expr:
 
 
 def sqrt(x: Expr) -> Expr:
-    """Rounded correctly."""
+    """The square root, correctly rounded."""
     return applied("sqrt", x)
 
 

@@ -38,13 +38,13 @@ class Reduction:
 
     @property
     def elements(self) -> tuple[ElementKind, ...]:
-        """Of the operands."""
+        """The dtypes of the operands."""
         appended = self.append.inputs[len(self.state) :]
         return appended[ELEMENT], *appended[OTHER:]
 
     @property
     def place(self) -> ElementKind:
-        """What elements are numbered in."""
+        """The integer dtype of an element's index."""
         return self.append.inputs[len(self.state) + PLACE]
 
     @property
@@ -56,7 +56,7 @@ class Reduction:
         return self.finish.outputs
 
     def uses(self, what: int) -> bool:
-        """Of what is appended."""
+        """Whether the formula reads this part of a contribution: the element, its index, the first element or another operand."""
         place = len(self.state) + what
         return any(each.operation == "input" and each.value == place for each in in_order(self.append.results))
 

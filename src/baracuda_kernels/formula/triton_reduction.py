@@ -149,7 +149,7 @@ def there(inside, state, outside):
 
 @triton.jit
 def chosen(values, PLACES: tl.constexpr):
-    """Those that a formula takes."""
+    """The values that a formula reads."""
     chosen = ()
     for i in tl.static_range(len(PLACES)):
         chosen += (values[PLACES[i]],)  # type: ignore[assignment]

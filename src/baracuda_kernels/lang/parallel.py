@@ -29,7 +29,7 @@ PAUSE = 1.0  # seconds until threads are asked for again where the system had no
 
 
 class _Crew:
-    """The helpers of this process."""
+    """The helper threads of this process."""
 
     def __init__(self) -> None:
         self.shares: SimpleQueue[Share] = SimpleQueue()

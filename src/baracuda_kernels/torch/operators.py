@@ -138,7 +138,7 @@ class Operator:
         try:
             return SimpleNamespace(shape=shape, element=ElementKind.of(tensor.dtype))
         except ValueError as unknown:
-            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
+            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of a known dtype")]) from None
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher; in a formula that is fused, what it comes to."""
@@ -163,7 +163,7 @@ def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
 
 
 def _entry(of: Operator) -> Callable[..., Any]:
-    """The public function."""
+    """The public function of an operator."""
     known = of.schema.known
     spread = getattr(of.function, "spread", None)  # of functions that make other arguments of those given
     others = [entry(name) for name in getattr(of.function, "CALLS", ())]  # by which they do so

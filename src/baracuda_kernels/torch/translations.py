@@ -46,7 +46,7 @@ def rms_norm(
 
 
 def default_eps(x: Tensor) -> float:
-    """PyTorch's: that of the sums."""
+    """PyTorch's default eps: that of the dtype sums are taken in."""
     return torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
 
 

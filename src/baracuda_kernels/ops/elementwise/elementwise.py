@@ -105,7 +105,7 @@ class BinaryArgs(Args):
 
 
 class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
-    """An op of two operands, on every pair of elements."""
+    """An elementwise op of two operands."""
 
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
@@ -142,7 +142,7 @@ class TernaryArgs(Args):
 
 
 class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
-    """An op of three operands, on every three elements."""
+    """An elementwise op of three operands."""
 
     category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
@@ -182,7 +182,7 @@ class GatedActivationArgs(Args):
 
 
 class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
-    """A gated activation, on every pair of elements."""
+    """A gated activation, elementwise."""
 
     category, op = OpCategory.GATED_ACTIVATION, "kind"
     reference = staticmethod(reference.forward)

@@ -18,5 +18,5 @@ def computed_by_itself(computing: ElementKind) -> PrecisionGuarantee:
 
 
 def in_its_register(descriptor: Any) -> PrecisionGuarantee:
-    """The same, where nothing but the element says what is computed in."""
+    """As `computed_by_itself`, where the dtype alone decides what is computed in."""
     return computed_by_itself(register(descriptor.element))

@@ -98,7 +98,7 @@ def where(descriptor: WhereDescriptor, operands: dict[str, Any]) -> Peers:
 
 
 def _gated(kind: str) -> Callable[[Any, Any], Any]:
-    """By two of PyTorch's functions."""
+    """The formula in PyTorch, of two of its functions."""
     import torch
 
     activation = {"glu": torch.sigmoid, "reglu": torch.relu, "geglu": torch.nn.functional.gelu, "swiglu": torch.nn.functional.silu}[

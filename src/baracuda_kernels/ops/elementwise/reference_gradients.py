@@ -31,7 +31,7 @@ def _slopes(*derivatives: Callable[..., Any]) -> Gradient:
 
 
 def _flat(d: Any, x: Any, *parameters: float) -> tuple[Any]:
-    """Of what only jumps."""
+    """The gradient of a step function: 0."""
     return (numpy.zeros_like(x),)
 
 

@@ -40,11 +40,11 @@ class Trace:
 
     @property
     def target(self) -> ElementKind:
-        """The element of the result."""
+        """The dtype of the result."""
         return self.element if self.result.element.is_float else self.result.element
 
     def text(self) -> str:
-        """Tells it from others."""
+        """The formula as text, which identifies it."""
         return Program((self.element,) * self.operands, (self.target,), (self.result,), self.numbers).text()
 
 
@@ -54,7 +54,7 @@ def forward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
 
 
 def backward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
-    """The same of the gradients of all operands, from that of the result. Those of 16-bit floats have room for reciprocals behind the numbers."""
+    """The formula of all gradients and its numbers; for 16-bit floats the reciprocals of the numbers follow them."""
     if trace.element not in HALVES:
         return _backward_text(trace, ()), numbers
     invertible = tuple(map(has_reciprocal, numbers))

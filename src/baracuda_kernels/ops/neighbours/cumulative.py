@@ -135,7 +135,7 @@ class CumulativeTrapezoidBackwardArgs(Args):
     y: TensorRef = read("shape", "the integrand, of which only the shape matters where there are no points")
     x: TensorRef = read("points_shape", "the points where it is given", present="has_x", broadcasts=True)
     d_y: TensorMut = write("shape", "the gradient of the integrand")
-    d_x: TensorMut = write("points_shape", "that of the points", present="has_x")
+    d_x: TensorMut = write("points_shape", "the gradient of the points", present="has_x")
 
 
 class CumulativeTrapezoidCases(TrapezoidCases):

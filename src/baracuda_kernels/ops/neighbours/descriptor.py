@@ -34,7 +34,7 @@ class LineDescriptor(Descriptor):
 
     @property
     def extent(self) -> int:
-        """Along the axis."""
+        """The extent along the axis."""
         return self.shape[self.axis]
 
     def with_extent(self, extent: int) -> Shape:

@@ -118,7 +118,7 @@ def height(y: int, computing: ElementKind) -> Formula:
 
 
 def width(x: int | None, computing: ElementKind) -> Formula:
-    """The same of its width, from points or without them."""
+    """The width of a trapezoid, from points or `dx`."""
     if x is None:
         return lambda read, place: convert(parameter_of(0), computing)
     return lambda read, place: convert(read(x, place + 1), computing) - convert(read(x, place), computing)
@@ -189,7 +189,7 @@ class TrapezoidBackwardArgs(Args):
     y: TensorRef = read("shape", "the integrand, of which only the shape matters where there are no points")
     x: TensorRef = read("points_shape", "the points where it is given", present="has_x", broadcasts=True)
     d_y: TensorMut = write("shape", "the gradient of the integrand")
-    d_x: TensorMut = write("points_shape", "that of the points", present="has_x")
+    d_x: TensorMut = write("points_shape", "the gradient of the points", present="has_x")
 
 
 class TrapezoidCases(LineCases):

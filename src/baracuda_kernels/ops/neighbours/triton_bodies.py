@@ -93,7 +93,7 @@ def with_next(rows, parameters, NEXT: tl.constexpr, GROUP: tl.constexpr):
 
 @triton.jit
 def read_group(source, bound, begun, is_there, step, VECTOR: tl.constexpr, ALONG: tl.constexpr, GROUP: tl.constexpr):
-    """Its elements one by one."""
+    """Reads a group of elements of every line, as a tuple."""
     if VECTOR:
         place = begun[:, :, None] + tl.arange(0, GROUP)[None, None, :]
         inside = (place >= 0) & (place < bound) & is_there[:, :, None]

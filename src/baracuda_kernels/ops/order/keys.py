@@ -49,7 +49,7 @@ def room(typingctx, pointer, index, like):
 
 @outlined
 def fill(pointer, line, words, at, offsets, value):
-    """All elements of a line."""
+    """Fills the keys of all elements of a line."""
     for run in range(words[at + 2]):
         locate(words, at + 3, 1, run, offsets)
         for i in range(words[at]):

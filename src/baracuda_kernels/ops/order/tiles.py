@@ -31,7 +31,7 @@ class HeldTile(NamedTuple):
 
 
 def key_bytes(problem: Any) -> int:
-    """Of a key in registers."""
+    """Bytes of a sort key in registers."""
     return max(4, problem.element.size)
 
 
@@ -55,7 +55,7 @@ def sorted_tile(problem: Any) -> HeldTile:
 
 
 def spread_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
-    """Of gradients that are written."""
+    """The tile of a gradient, which is written once."""
     cols = min(power_of_two(problem.count), SMALL // BESIDE if by_columns else SMALL)
     return HeldTile(min(power_of_two(lines), SMALL // cols), cols, 4)
 

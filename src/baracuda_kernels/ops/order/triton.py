@@ -85,7 +85,7 @@ class Frame(NamedTuple):
         return extents, steps
 
     def extent(self, extent: int) -> Count:
-        """Along a line."""
+        """The extent along a line."""
         return Count(extent, self.element if self.is_row else None)
 
     def constants(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ NAN_IS_NAN = Parameter("equal_nan", 0.0, "1 where NaN is the same as NaN, else 0
 
 
 def _of_difference(row: ReduceRow, shift: float = 0.0) -> ReduceRow:
-    """The same of the difference between two operands, and something more."""
+    """The reduction `row`, applied to the difference of two operands plus `shift`."""
 
     def difference(x: Expr, other: Expr) -> Expr:
         return x - other + shift if shift else x - other
@@ -47,7 +47,7 @@ def _of_difference(row: ReduceRow, shift: float = 0.0) -> ReduceRow:
 
 
 def _lengths(a: Expr, b: Expr, least: Expr) -> State:
-    """Norms, of their squares."""
+    """Two norms from their squares, each at least `least`."""
     lengths = sqrt(a), sqrt(b)
     return tuple(where(length < least, least, length) for length in lengths)
 

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def rooted(row: ReduceRow, name: str, says: str, gradient: Callable[..., Expr]) -> ReduceRow:
-    """The same with the square root of the variance, which is its result, or the first of two."""
+    """The row with the square root of the variance as its result, or as the first of two."""
 
     def finish(*given: Expr) -> State:
         found = row.finish(*given)

@@ -46,7 +46,7 @@ __all__ = ["ROWS"]
 
 
 def _of_present(slope: Callable[..., Expr]) -> Callable[..., Expr]:
-    """NaN has no gradient."""
+    """The gradient, with 0 where the element is NaN."""
     return lambda d, x, *others: where(is_nan(x), 0, slope(d, x, *others))
 
 

@@ -163,7 +163,7 @@ def slope_of_norm(x: Any, y: Any, power: float) -> Any:
 
 
 def _slope_of_present_variance(x: Any, factor: Any, correction: float) -> Any:
-    """NaN has none."""
+    """The gradient of nanvar, with 0 where the element is NaN."""
     import numpy
 
     centred, present = _centred_present(x)
@@ -233,7 +233,7 @@ def per_line(descriptor: ReduceDescriptor, result: Any) -> Any:
 
 
 def in_place(descriptor: ReduceDescriptor, of_lines: Any) -> Any:
-    """Lines as the input lies."""
+    """Lines, with their axes back in the order of the input's."""
     import numpy
 
     order = [*(axis for axis in range(len(descriptor.shape)) if axis not in descriptor.axes), *descriptor.axes]

@@ -61,7 +61,7 @@ class TraceDescriptor(Descriptor):
 
     @property
     def count(self) -> int:
-        """How many elements become one."""
+        """The number of elements that are reduced to one."""
         return min(self.shape[-2:])
 
     @property

@@ -121,7 +121,7 @@ class _Rows(Writer):
         return self.combined(before, self.as_tree(terms))
 
     def carried(self, states: States) -> States:
-        """The same, from what ran before the segment."""
+        """The running states, given what ran before the segment."""
         return self.combined(self.states_in(self.carry), states)
 
 

@@ -71,7 +71,7 @@ def scan(problem: ScanDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
 
 
 def scan_backward(problem: ScanBackwardDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
-    """The same for a gradient: a scan in the other direction, but for that of a product."""
+    """The launch of a gradient: a scan in the other direction, except for that of a product."""
     is_product = problem.kind in PRODUCTS
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:

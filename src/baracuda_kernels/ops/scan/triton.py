@@ -46,7 +46,7 @@ def scan(problem: ScanDescriptor, device: Device) -> Bind:
 
 
 def scan_backward(problem: ScanBackwardDescriptor, device: Device) -> Bind:
-    """The same for a gradient: a scan in the other direction, but for that of a product."""
+    """The launch of a gradient: a scan in the other direction, except for that of a product."""
     return _bind(problem, device, problem.reverse is (problem.kind in PRODUCTS))
 
 
@@ -192,7 +192,7 @@ def _product_calls(
 
 
 def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
-    """Which walks along whole lines."""
+    """The call that walks along whole lines."""
     tile = product_tile(walk.beside.extent, problem.extent, problem.element)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
     group = min(of_group(problem.element), tile.steps)

@@ -46,7 +46,7 @@ def terms(values, begun, TERM: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.con
 
 @triton.jit
 def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those after it."""
+    """Each state of a group joined to those after it."""
     joined = (states[GROUP - 1],)
     for k in tl.static_range(1, GROUP):
         joined = (JOINED(joined[0], states[GROUP - 1 - k]),) + joined  # type: ignore[assignment]  # noqa: RUF005
@@ -55,7 +55,7 @@ def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
 
 @triton.jit
 def joined_on(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those before it."""
+    """Each state of a group joined to those before it."""
     joined = (states[0],)
     for k in tl.static_range(1, GROUP):
         joined += (JOINED(joined[k - 1], states[k]),)  # type: ignore[assignment]

@@ -83,7 +83,7 @@ class Writer(Loops):
     # --- states that live longer than a step --------------------------------------------------------------------------------------
 
     def kept(self, count: int = 1) -> list[ir.Value]:
-        """Room for vectors of states."""
+        """Stack memory for vectors of states."""
         rooms = [self.variable(kind, count) for kind in self.state_types()]
         for room in rooms:
             room.align = LINE

@@ -63,7 +63,7 @@ class SdpaArgs(Args):
 
 
 class SdpaPlan(Plan[SdpaDescriptor, SdpaArgs]):
-    """Attention of q to k and v, with the weights kept."""
+    """Attention of q to k and v that materializes its weights."""
 
     category, op = OpCategory.ATTENTION, AttentionKind.SDPA
     reference = staticmethod(reference.sdpa)

@@ -355,5 +355,5 @@ def _row_step(step: int, element: ElementKind) -> Step:
 
 
 def mask_steps(layout: Layout | None) -> tuple[Step, ...]:
-    """Those of a mask hinder nobody else's vectors."""
+    """The strides of a mask, which do not limit the vectors of other operands."""
     return tuple(map(Step, layout.stride if layout is not None else (0, 0, 0, 0)))

@@ -137,7 +137,7 @@ class _Calls:
 
     @property
     def records(self) -> tuple[Argument, ...]:
-        """What walks have kept."""
+        """Operands that hold what forward walks have stored."""
         forwards = self.lent("kept", self.kept), self.lent("ends"), self.lent("fades")
         forwards = self.lent("prepared"), self.lent("keeps"), *forwards
         return *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")

@@ -21,7 +21,7 @@ class SsdChunkScanDescriptor(InBatches):
     num_heads: int
     head_dim: int  # rows of a head's state
     state_dim: int  # columns of a head's state
-    chunk_size: int  # a request, at least 1: a state is kept about every so many steps
+    chunk_size: int  # steps from one stored state to the next, at least 1; a request, which a kernel may round
     element: ElementKind
     dt_element: ElementKind | None = None  # of dt, a and their gradients; by default `element`, else f32 beside f16 or bf16
     num_groups: int | None = None  # of b and c, a divisor of num_heads; by default one for each head
