@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.bench.problems import bytes_moved, field_types
 from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN
+from baracuda_kernels.bench.problems import bytes_moved, field_types
 from baracuda_kernels.bench.report import machine, markdown, milliseconds, recorded_peers, share, times_faster
 from baracuda_kernels.core import registry
 from generator.tables import code, table
@@ -23,7 +23,8 @@ RATIOS = ("into given memory", "allocating")
 HEADINGS = ("op", "problem", *FLOORS, *itertools.chain.from_iterable((f"× faster, {kind}", f"than, {kind}") for kind in RATIOS))
 NUMBERS = (*FLOORS, *(f"× faster, {kind}" for kind in RATIOS))
 
-INTO_GIVEN = (GIVEN, COMPILED, "Liger, in place")  # peers that write into given memory, as a plan does; all others allocate their results
+# Peers that write into given memory, as a plan does; all others allocate their results.
+INTO_GIVEN = (GIVEN, COMPILED, "Liger, in place")
 PARTS = ("bare products", "PyTorch, step by step, 1/16 of the steps")  # peers that do only a part of the work
 
 DETAILS = re.compile(r" (norm_axes_mask|eps|base|axis|dt|rms) \S+| has_gamma| indices")  # of a problem, left out in the README
@@ -72,7 +73,9 @@ def telling(runs: list[Record]) -> str:
     for place in TELLING:
         run, row = chosen[place]
         into_given, allocating = _by_kind(recorded_peers(row))
-        kinds = {"into given memory": into_given} if place[0] == "cpu" else {"into given memory": into_given, "allocates": allocating}
+        kinds = {"into given memory": into_given}
+        if place[0] == "cuda":
+            kinds["allocates"] = allocating
         ratio, peer, kind = min((ratio, _name(peer), kind) for kind, peers in kinds.items() for peer, ratio in peers.items())
         where = run["gpu"] if "gpu" in run else f"{run['cpu'].partition('@')[0].strip()}, {run['cores']} cores"
         problem = DETAILS.sub("", row["problem"])

@@ -83,7 +83,7 @@ def _parser(op: str, plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
     parser.add_argument("--no-times", action="store_true", help="nothing that depends on how fast this machine is")
     parser.add_argument("--wisdom", type=Path, help="times measured before, as `tune` writes them")
     group = parser.add_argument_group("preferences")
-    group.add_argument("--backend", type=str.lower, choices=[kind.value for kind in BackendKind], help="only kernels of this backend")
+    group.add_argument("--backend", type=str.lower, choices=[kind.value for kind in BackendKind], help="only this backend")
     group.add_argument("--max-workspace", type=int, metavar="BYTES", help="only kernels that need no more workspace than this")
     group.add_argument("--deterministic", action="store_true", help="no kernel whose bits vary from run to run")
     group.add_argument("--batch-invariant", action="store_true", help="no kernel whose bits depend on the batch")

@@ -74,7 +74,7 @@ class Operand:
         return True if self.present_rule else None
 
     def is_given(self, descriptor: Descriptor, with_optional: bool) -> bool:
-        """Whether it is there in a call with all, or without any, of what the caller may choose."""
+        """Whether it is given in a call with all, or with none, of the optional operands."""
         presence = self.presence(descriptor)
         return with_optional if presence is None else presence
 
@@ -156,7 +156,7 @@ def unit_last_axis(name: str, layout: Layout) -> Iterator[Reason]:
 
 
 def contiguous(name: str, layout: Layout) -> Iterator[Reason]:
-    """Row-major without gaps: anything else is sensible, but not served."""
+    """Row-major without gaps; any other layout is `Unsupported`."""
     if not layout.is_contiguous:
         yield Reason(ReasonCode.LAYOUT, name, f"shape {layout.shape} with stride {layout.stride}", "a contiguous array")
 
@@ -222,7 +222,7 @@ class Args:
     def over(
         cls, sources: list[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...], ready: tuple[object, Any] | None
     ) -> Self:
-        """Operands whose views are known to be fine, in the order of declaration."""
+        """Args of views that are already checked, in the order of declaration."""
         args = _new(cls)
         args._sources, args._views = sources, None
         args.layouts, args.addresses, args.ready = layouts, addresses, ready

@@ -38,7 +38,7 @@ def seer_of(array: Any) -> Seer:
 
 
 def glance(array: Any) -> Seen | None:
-    """What `see` says of the kinds of array seen before; None where there is anything to explain."""
+    """A fast `see` for kinds of array seen before; None if there is anything to explain."""
     seer = _seers.get(type(array))
     if seer is None:
         return None

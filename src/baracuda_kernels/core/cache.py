@@ -48,12 +48,12 @@ class Kept(NamedTuple):
 
     @property
     def is_code(self) -> bool:
-        """And not a lock, or a part of what a process was writing when it was ended."""
+        """Whether it is a file of code, not a lock or an unfinished file of a process that was killed."""
         return self.name.endswith(".o")
 
 
 def kept(name: str, compile_: Callable[[], bytes]) -> bytes:
-    """The code of that name from disk, or compiled and kept there. Of several processes that need it at once, one compiles."""
+    """The code of that name from disk, or compiled and stored. Of several processes that need it at once, one compiles."""
     room = most_bytes()
     if not room:
         return compile_()
@@ -136,7 +136,7 @@ class _Folder:
         return handle
 
     def code(self, name: str) -> bytes | None:
-        """None where there is none, or where it does not match its checksum and might crash the loader."""
+        """The code of that name; None if there is none, or if it does not match its checksum and might crash the loader."""
         name = f"{name}.o"
         try:
             handle = self._open(name, os.O_RDONLY)
@@ -178,12 +178,12 @@ class _Folder:
         return found
 
     def remove(self, name: str) -> None:
-        """Another process may have done so."""
+        """Removes the file, which another process may have removed already."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(name), dir_fd=self.handle)
 
     def prune(self, room: int) -> None:
-        """Keeps what fits, of what was used last. Who reads a file that goes has it open, and goes on reading."""
+        """Removes the least recently used files until the rest fits. A process that reads such a file has it open, and can finish."""
         now = time.time()
         for file in sorted(self.files(), key=lambda file: file.used, reverse=True):
             if file.is_code:
@@ -206,7 +206,7 @@ def _opened(path: Path, made: bool = False) -> Iterator[_Folder]:
 
 
 def _make(path: Path) -> None:
-    """With all folders above it that are missing, each for the user alone."""
+    """Creates the folder and its missing parents, each for the user alone."""
     with contextlib.suppress(FileExistsError):
         try:
             path.mkdir(0o700)
@@ -218,7 +218,7 @@ def _make(path: Path) -> None:
 
 
 def _demand_own(status: os.stat_result, path: Path) -> None:
-    """Where the system knows no owners, a user's folders are his own."""
+    """Raises unless the file belongs to the user alone. On systems without owners, any file passes."""
     if not hasattr(os, "geteuid"):
         return
     if status.st_uid != os.geteuid():
@@ -230,7 +230,7 @@ def _demand_own(status: os.stat_result, path: Path) -> None:
 
 
 def _header(name: str, code: bytes) -> bytes:
-    """Of a file's name as well, so that code goes by no other one."""
+    """The header of a file: a checksum of its name and its code, so that no file is loaded under another name."""
     return _MAGIC + hashlib.sha256(name.encode() + b"\0" + code).digest()
 
 

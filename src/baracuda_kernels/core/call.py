@@ -1,4 +1,4 @@
-"""A call that is ready to be repeated: its plan is selected, and how its results are made is known."""
+"""A call that is ready to be repeated: its plan is selected, and how its results are allocated is known."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Call:
         self.fresh = self._runner()
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
-        """With the given arrays, in the order of `given`."""
+        """Runs the call with these arrays, in the order of `given`."""
         if stream is None:
             stream = self.stream or self.framework.current_stream(self.plan.device)
         try:
@@ -88,7 +88,7 @@ class Call:
             raise self._by_our_names(error) from error.__cause__
 
     def _runner(self) -> Callable[[list[Any], list[int], Stream], Any]:
-        """Runs into new memory. This is all there is to a repeated call, so everything it needs is at hand."""
+        """Makes the function that runs into new memory: the fast path of a repeated call, so everything it needs is a local."""
         makers, places, layouts, scratch = self.makers, self.places, self.layouts, self.scratch
         run, args_over, address_of = self.plan.run, self.plan.args_type.over, self.framework.address
         only = self.results[0] if len(self.results) == 1 and self.framework.finished is None else None
@@ -114,7 +114,7 @@ class Call:
         return fresh
 
     def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
-        """Runs into the caller's memory, as far as there is any."""
+        """Runs into the caller's memory; outputs that are not given are allocated."""
         straight = self._straight(sources, addresses, out) if self.returned == self.made and len(self.made) == 1 else None
         if straight is not None:
             self._used_on(stream, (out,))
@@ -139,7 +139,7 @@ class Call:
         return Workspace.none() if self.scratch is None else Workspace.borrowed(self.scratch())
 
     def _straight(self, sources: list[Any], addresses: list[int], out: Any) -> Any:
-        """The args of a call into one array that is plainly fine; None where the long way has to find out."""
+        """The args of a call into one valid array, the fast path; None if a full check is needed."""
         seen, framework = glance(out), self.framework
         if seen is None or not seen[2] or seen[1].self_overlap is not False or framework_of(out) is not framework:
             return None
@@ -152,18 +152,18 @@ class Call:
         return self.plan.args_type.over(ordered, layouts, tuple([everywhere[place] for place in places]), None)
 
     def _queued_on(self, stream: Stream) -> Any:
-        """Memory is made where it will be used, so that it is not given to others too early."""
+        """Allocates on the stream that uses the memory, so that the allocator does not reuse it too early."""
         queued_on = self.framework.queued_on
         return nullcontext() if queued_on is None or not self._is_queue(stream) else queued_on(stream)
 
     def _used_on(self, stream: Stream, arrays: Iterable[Any]) -> None:
-        """Of a stream that need not be the one the arrays were made on."""
+        """Tells the allocator that a stream uses these arrays, if that is not the one they were made on."""
         used_on = self.framework.used_on
         if used_on is not None and self._is_queue(stream) and stream.handle is not None:
             used_on(arrays, stream)
 
     def _is_queue(self, stream: object) -> bool:
-        """Whether work waits there; the plan says what is wrong with streams of another device."""
+        """Whether it is a stream that queues work. The plan refuses streams of another device."""
         device = self.plan.device
         return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
@@ -207,7 +207,7 @@ class Call:
         raise rejection(self.function.name, reasons)
 
     def _by_our_names(self, error: Error) -> Error:
-        """The error about operands of the plan, by the names that the function has for them."""
+        """The error about the plan's operands, with the function's names for them."""
         names = self.function.names
         reasons = [replace(reason, where=names.get(reason.where, reason.where)) for reason in error.reasons]
         return error if reasons == list(error.reasons) else rejection(error.subject, reasons)

@@ -1,4 +1,4 @@
-"""Answering a call of a function: by a call like it that was answered before, or from scratch.
+"""Calls of functions: repeated from the cache, or prepared from scratch.
 
 A call is found again by how it was written: the layouts and types of the arrays, and the options as they were given.
 """
@@ -34,7 +34,7 @@ GUARDED: Seers = {}  # the same, but what needs a gradient raises
 
 
 def answering(seers: Seers) -> Callable[..., Any]:
-    """The method that answers a call. It is all that a repeated call goes through, so it is one piece."""
+    """Makes the method that answers a call, in one piece: it is the fast path of a repeated call."""
 
     def answer(self: Calls, *given: Any, **named: Any) -> Any:
         out = preference = stream = None
@@ -69,7 +69,7 @@ def answering(seers: Seers) -> Callable[..., Any]:
 
 
 class Calls(Described):
-    """A described function that answers calls, and remembers them."""
+    """A described function that answers calls, and caches them."""
 
     def __init__(
         self, describe: Callable[..., Descriptor], plan: type[Plan[Any, Any]], names: Mapping[str, str] | None = None
@@ -125,7 +125,7 @@ class Calls(Described):
         return planned(self.plan, descriptor, device, preference)
 
     def _framework(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Framework:
-        """The one that made all arrays."""
+        """The framework that made all arrays."""
         reasons, first = [], None
         for name, array in arrays.items():
             found = framework_of(array)
@@ -164,7 +164,7 @@ class Calls(Described):
         return seen
 
     def _keep(self, framework: Framework, given: Any, named: Any, preference: Any, call: Call, seen: Mapping[str, Seen]) -> None:
-        """Under the key that `answer` will look for."""
+        """Caches the call under the key that `answer` will look for."""
         key = _beginning(preference, named)
         layouts = iter([view[1] for view in seen.values()])
         for value in (*given, *named.values()):
@@ -182,12 +182,12 @@ class Calls(Described):
 
 
 def _beginning(preference: Any, named: Mapping[str, Any]) -> list[Any]:
-    """Of a key: the names of what is given by name."""
+    """The beginning of a cache key: the names of keyword arguments."""
     return [*named] if preference is None else [preference, *named]
 
 
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:
-    """The error, with what to do about inputs whose layout is refused."""
+    """The error, with advice for inputs whose layout is refused."""
 
     def advised(reason: Reason) -> Reason:
         if reason.code not in ABOUT_LAYOUT or reason.where not in arrays:

@@ -1,4 +1,4 @@
-"""What a function takes and gives, as its description and its plan's operands say."""
+"""The parameters and results of a function, derived from its description and its plan's operands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RETURN = "return_"
 
 @dataclass(frozen=True)
 class Option:
-    """A parameter that is no array."""
+    """A parameter that is not an array."""
 
     name: str
     type: Any  # its annotation
@@ -37,7 +37,7 @@ class Option:
 
 
 class Described:
-    """The parameters and results of a function, which may have `names` of its own for the plan's operands."""
+    """The parameters and results of a function, which may have its own `names` for the plan's operands."""
 
     former: Mapping[str, str] = {}  # names that parameters had before, each with today's
 
@@ -73,11 +73,11 @@ class Described:
         self.__signature__ = inspect.Signature(public)
 
     def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
-        """A plan's operands by the names that they have here."""
+        """The plan's operands by the function's names for them."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
-        """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""
+        """Every argument with its parameter. Raises for too many, too few or unknown arguments."""
         try:
             return self.declared.bind(*given, **named)
         except TypeError as cause:
@@ -93,7 +93,7 @@ class Described:
             raise TypeError(f"{self.name}: {cause}") from None
 
     def separated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with numbers that stand in place of arrays as the options that they are."""
+        """The arguments, with numbers in place of arrays moved to the options."""
         found = dict(arguments)
         for name, scalar in self.scalars.items():
             if isinstance(found[name], numbers.Real):
@@ -101,11 +101,11 @@ class Described:
         return found
 
     def optional(self, name: str) -> bool:
-        """Whether that input may be None."""
+        """Whether the input may be None."""
         return self.inputs[name].present_rule is not True
 
     def returned(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """The outputs that make up the result, in order. One that this problem does not have is None there."""
+        """The outputs that make up the result, in order; one that this problem does not have is None."""
         return tuple(name for name in self.outputs if options.get(f"{RETURN}{name}", True))
 
     def results(self, descriptor: Descriptor, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -113,14 +113,14 @@ class Described:
         return tuple(name for name in self.returned(options) if self.outputs[name].is_given(descriptor, True))
 
     def broadcast(self, descriptor: Descriptor, layouts: Mapping[str, Layout]) -> dict[str, Layout]:
-        """The layouts of the inputs as the plan is to see them."""
+        """The layouts of the inputs as the plan sees them, broadcast."""
         return {
             name: layout.broadcast_to(self.inputs[name].shapes(descriptor)[0]) if self.inputs[name].broadcasts else layout
             for name, layout in layouts.items()
         }
 
     def check_inputs(self, descriptor: Descriptor, layouts: Mapping[str, Layout], device: Device) -> None:
-        """Raises for inputs that would not do, where there are only layouts yet and nothing to run with."""
+        """Raises for unsupported inputs, where only their layouts are known."""
         seen = self.broadcast(descriptor, layouts)
         reasons = [
             reason
@@ -135,7 +135,7 @@ class Described:
         return {name: options.get(name, option.default) for name, option in self.options.items()}
 
     def call_text(self) -> str:
-        """How it is called, without types and without what every function takes."""
+        """Its signature as text, without types and without the arguments that every function takes."""
         plain = [
             each.replace(annotation=inspect.Parameter.empty, default=getattr(each.default, "value", each.default))
             for each in self.public.parameters.values()
@@ -143,7 +143,7 @@ class Described:
         return f"{self.name}{inspect.Signature(plain)}"
 
     def __reduce__(self) -> str:
-        """Like a plain function, it is copied and sent to other processes by its name."""
+        """Pickled by its name, like a plain function."""
         return self.name
 
     def __repr__(self) -> str:

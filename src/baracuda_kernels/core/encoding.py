@@ -1,4 +1,4 @@
-"""Numbers to the bytes of an element and back, in NumPy, so that bf16 needs no framework. For checks and references, not for speed."""
+"""Conversion of numbers to the bytes of a dtype and back, in NumPy, so that bf16 needs no framework. For checks and references, not for speed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def decode(data: Any, element: ElementKind) -> Any:
 
 
 def rounded(values: Any, element: ElementKind) -> Any:
-    """The values as the element can hold them, again as wide numbers of the same shape."""
+    """The values rounded to the dtype, as wide numbers of the same shape."""
     import numpy
 
     return decode(encode(values, element), element).reshape(numpy.shape(values))

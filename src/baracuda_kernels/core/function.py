@@ -28,7 +28,7 @@ __all__ = ["Function", "Gradient", "Option", "function"]
 
 @dataclass(frozen=True)
 class Gradient:
-    """How a function's backward is fed and what it gives, as the names of its operands say."""
+    """The inputs and results of a function's backward, derived from the names of its operands."""
 
     function: Function  # the backward
     saved_inputs: tuple[str, ...]  # its inputs that are the forward's
@@ -39,13 +39,13 @@ class Gradient:
     elements: Mapping[str, str]  # its options `x_element`, each with the input of the forward that has this element
 
     def saving(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The forward's options with all that the backward reads among the results."""
+        """The forward's options, so that everything the backward reads is among the results."""
         flags = [f"{RETURN}{name}" for name in self.saved_outputs]
         return {name: True if name in flags else value for name, value in options.items()}
 
 
 class Function(Calls):
-    """One op on arrays of NumPy, PyTorch, JAX or CuPy: makes the results, finds the plan or the one it had before, runs it."""
+    """One op on arrays of NumPy, PyTorch, JAX or CuPy: allocates the results, finds the plan, which it caches, and runs it."""
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class Plan(Generic[D, A]):
 
     @classmethod
     def select(cls, stream: Stream, descriptor: D, preference: PlanPreference | None = None) -> Self:
-        """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if none serves."""
+        """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if there is none."""
         return cls._select(cls.kernels, stream, descriptor, preference)
 
     @classmethod
@@ -125,13 +125,13 @@ class Plan(Generic[D, A]):
 
     @classmethod
     def compile_candidates(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> None:
-        """Whatever a race for this problem runs; what is compiled is kept on disk, where other processes find it."""
+        """Compiles all candidates of a race for this problem; compiled code is kept on disk, where other processes find it."""
         _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
         cls._all_prepared(choices, stream, descriptor, preference)
 
     @classmethod
     def candidate_names(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> list[str]:
-        """Whom a race for this problem would be between."""
+        """The names of the candidates of a race for this problem."""
         _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
         return [choice.name for choice in choices]
 
@@ -139,7 +139,7 @@ class Plan(Generic[D, A]):
     def _choices(
         cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Kernel, tuple[Reason, ...]], list[Candidate]]:
-        """What speaks against each kernel, and the candidates that are left."""
+        """The reasons against each kernel, and the candidates that are left."""
         cls._check_selection(stream, descriptor, preference)
         against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
         able = [kernel for kernel in kernels if not against[kernel]]
@@ -184,7 +184,7 @@ class Plan(Generic[D, A]):
     def _all_prepared(
         cls, choices: Iterable[Candidate], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Candidate, Self], _Unfit]:
-        """For a race; a tile that is no kernel's own rule's may not fit this device, and is left out then."""
+        """Prepares all candidates for a race; a tile that is not a default may not fit this device, and is left out then."""
         plans: dict[Candidate, Self] = {}
         unfit: _Unfit = {}
         for choice in choices:
@@ -268,7 +268,7 @@ class Plan(Generic[D, A]):
         return self._workspace_size
 
     def explain(self, with_times: bool = True) -> Explanation:
-        """Why this kernel, what it promises and what it will cost; `with_times` measures a copy of as many bytes."""
+        """Why this kernel, its guarantees and its cost; `with_times` measures a copy of as many bytes."""
         return Explanation.of(self, with_times)
 
     def __repr__(self) -> str:
@@ -277,7 +277,7 @@ class Plan(Generic[D, A]):
     # --- checking ----------------------------------------------------------------------------------------------------------------
 
     def can_implement(self, args: A) -> Verdict:
-        """Checks one set of args against the plan, finds every reason, changes nothing."""
+        """Checks one set of args against the plan and finds every reason against them; changes nothing."""
         subject = f"{type(self).__name__} ({self._sku.name})"
         if not isinstance(args, self.args_type):
             return Verdict(subject, [Reason(ReasonCode.WRONG_TYPE, "args", type(args).__name__, self.args_type.__name__)])
@@ -352,7 +352,7 @@ class Plan(Generic[D, A]):
                 watcher.note_run(self, spent)
 
     def admit(self, args: A) -> Launch:
-        """The launch for these args, checked. What was found of a layout once is remembered."""
+        """The launch for these args, checked. Results of checks are cached by layout."""
         launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
         if launch is None or self._reasons_against_overlap(args):
             self.can_implement(args).raise_if_rejected()
@@ -398,7 +398,7 @@ class Plan(Generic[D, A]):
 
 
 def _lost(choice: Candidate, winner: Candidate, seconds: Mapping[str, float]) -> Reason:
-    """Why a candidate that could have run did not."""
+    """Why a candidate that could have run was not chosen."""
     if choice.name in seconds and winner.name in seconds:
         got, best = (f"{seconds[name] * 1e6:.1f} µs" for name in (choice.name, winner.name))
         if seconds[choice.name] > seconds[winner.name]:

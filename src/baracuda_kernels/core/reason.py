@@ -1,4 +1,4 @@
-"""Why not: one closed catalogue, so that a refusal is data a program can read and a sentence a person can act on."""
+"""Reasons: one closed catalogue, so that a refusal is data for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Severity(Enum):
 
 
 class ReasonCode(Enum):
-    """Code, what it says, how severe it is."""
+    """A code, its text and its severity."""
 
     # a descriptor
     WRONG_TYPE = ("has the wrong type", Severity.INVALID)

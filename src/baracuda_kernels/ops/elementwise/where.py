@@ -136,7 +136,7 @@ def _reference_backward(descriptor: WhereBackwardDescriptor, condition: Any, d_r
 
 class WhereArgs(Args):
     condition: TensorRef = read("shape", "true where input is taken, false where other is", element=BOOL, broadcasts=True)
-    input: TensorRef = read("shape", "the values where the condition holds", present="has_input", broadcasts=True, scalar="input_value")
+    input: TensorRef = read("shape", "the values where it holds", present="has_input", broadcasts=True, scalar="input_value")
     other: TensorRef = read("shape", "the values elsewhere", present="has_other", broadcasts=True, scalar="other_value")
     result: TensorMut = write("shape", "the result", may_be=("input", "other"))
 

@@ -24,7 +24,7 @@ __all__ = ["factor_functions", "scan_factors"]
 
 MOST = tl.constexpr(2.0**12)  # of a factor: eight of them, and what comes before, can be multiplied with powers of two of f32
 BITS_OF_LEAST = tl.constexpr(((127 - 12) << 24) - 1)  # of 2^-12, without the sign, less one
-FARTHEST = tl.constexpr(252)  # powers of two that two numbers of f32 make, beyond which products of 16-bit floats are zero or infinite
+FARTHEST = tl.constexpr(252)  # exponents that two f32 numbers make; beyond, products of 16-bit floats are zero or infinite
 
 
 @functools.cache
