@@ -167,7 +167,7 @@ def _tasks(asked: list[Named], options: argparse.Namespace, kind: DeviceKind) ->
 
 
 def _laid_out(task: Task, asked: list[str] | None) -> Task:
-    """The task with its inputs as the user wants them to lie."""
+    """The task with its inputs in the requested layouts."""
     if not asked:
         return task
     layouts = {name: layout for name, _, layout in (one.partition("=") for one in asked)}
@@ -202,7 +202,7 @@ def measured(tasks: list[Task], ops: list[str], settings: Settings, console: Con
 
 
 def _say(bar: Progress, whole: TaskID, what: str) -> None:
-    """What comes next: on the bar, or as a line where the output is no terminal."""
+    """Announces the next step: on the progress bar, or as a line if the output is not a terminal."""
     (task,) = bar.tasks
     bar.update(whole, description=what, completed=task.completed + bool(task.description))
     if bar.disable:

@@ -25,11 +25,11 @@ Call = Callable[[], object]
 
 
 class PeerUnavailable(Exception):
-    """A peer that cannot take part here, and why."""
+    """A peer that cannot run here, and why."""
 
 
 def peers_of(plan: type[Plan[Any, Any]], descriptor: Any, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
-    """The peers that the op's package declares; none where it declares none."""
+    """The peers that the op's package declares, if any."""
     package = plan.__module__.rpartition(".")[0]
     if importlib.util.find_spec(f"{package}.peers") is None:
         return

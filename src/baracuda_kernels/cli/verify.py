@@ -147,7 +147,7 @@ def _table(lines: list[Line]) -> Table:
 
 
 def _heading(check: str) -> str:
-    """Long words in two lines."""
+    """A heading, long words broken into two lines."""
     return check if len(check) <= 7 else f"{check[:-5]}-\n{check[-5:]}"
 
 

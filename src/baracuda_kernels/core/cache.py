@@ -4,7 +4,7 @@ Who can write there decides what those processes run. So, as ssh does with its k
 others may write is refused: that is said once, and what is compiled is not kept. The same goes for whatever else stands in the way. No kernel
 fails for it.
 
-What was used longest ago is removed where there is too much, and what nobody has used for long.
+The least recently used files are removed if there is too much, and files that have not been used for long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a view lies in memory: everything about an operand but its address.
+"""The layout of a view: everything about an operand but its address.
 
 Layouts are interned, so one that was seen before is the same object: plans key what they have already checked by it.
 """

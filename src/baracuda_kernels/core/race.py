@@ -75,7 +75,7 @@ def measure(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, fl
         # Memory of the stream's own: were the race interrupted, it would not go to others before the launches are over.
         with stream.current():
             return _measured(plans, stream)
-    except (MemoryError, RuntimeError) as cause:  # what NumPy, PyTorch and kernels raise where there is no room
+    except (MemoryError, RuntimeError) as cause:  # what NumPy, PyTorch and kernels raise where memory runs out
         if isinstance(cause, Error):
             raise
         reason = Reason(ReasonCode.CANNOT_MEASURE, some.kernel.name, str(cause) or "too little memory", "effort=ESTIMATE")

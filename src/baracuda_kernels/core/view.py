@@ -96,7 +96,7 @@ def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> fl
         try:
             return float(value)
         except OverflowError:
-            wanted = f"a number that f64 has room for {beside}"
+            wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None
     kind: Any = bool if element is ElementKind.BOOL else numbers.Integral
     if not isinstance(value, kind):

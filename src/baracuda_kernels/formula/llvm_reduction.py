@@ -65,7 +65,7 @@ class Writer(Loops):
         return str(module)
 
     def prepare(self) -> None:
-        """Takes what room the form needs."""
+        """Allocates the buffers of the form on the stack."""
 
     def item(self, item: ir.Value, is_part: bool) -> None:
         builder = self.builder

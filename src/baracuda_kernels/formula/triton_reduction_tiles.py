@@ -1,4 +1,4 @@
-"""How much of a reduction one program takes on CUDA: plain reckoning, from the extents and what is reduced."""
+"""How much of a reduction one program takes on CUDA: computed from the extents and the reduction."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
 
 
 def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
-    """What programs hand to each other, however the operands lie."""
+    """What programs pass to each other, for any layout."""
     count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
     results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
     most = max(segments_for(results, count, tile_for(reduction, results, count, by_rows))[0] for by_rows in (True, False))

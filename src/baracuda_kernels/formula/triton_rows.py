@@ -113,7 +113,7 @@ def call(
     parameters: Sequence[float],
 ) -> Call | None:
     """The launch of a program whose inputs are operands, those `of_elements` and others that are one number for a row, and after them what
-    the reductions make of the former; None where rows are too long or are not contiguous, or the program has something rare, which
+    the reductions make of the former; None where rows are too long or are not contiguous, or the program has a slow path, which
     would take the registers that rows are held in. Strides are along the axes of `shape`, of inputs before outputs."""
     count = math.prod(shape[axis] for axis in axes)
     given = len(strides) - len(program.outputs)

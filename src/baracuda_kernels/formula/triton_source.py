@@ -34,7 +34,7 @@ def formula(program: Program) -> Any:
 
 @functools.cache
 def usual_formula(program: Program) -> Any:
-    """The same without what is rarely chosen; its last result says whether anything is. None where nothing is rare."""
+    """The fast path of a function: without its `rarely` choices; its last result says whether any is taken. None if it has none."""
     without = usual(program)
     if without is None:
         return None

@@ -1,4 +1,4 @@
-"""Where things lie: from the number of a row to its offset, for Triton bodies and for the calls that launch them."""
+"""Offsets from the index of a row, for Triton bodies and for the calls that launch them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holding half-precision numbers in registers, two to a word. The compiler would give each a register of its own."""
+"""Holding 16-bit floats in registers, two per word. The compiler would give each a register of its own."""
 
 from __future__ import annotations
 

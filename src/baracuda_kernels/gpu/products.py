@@ -1,4 +1,4 @@
-"""Matrix products for Triton bodies, on the matrix units where the elements have them."""
+"""Matrix products for Triton bodies, on the tensor cores where these support the dtype."""
 
 from __future__ import annotations
 

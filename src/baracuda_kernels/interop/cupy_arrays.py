@@ -48,7 +48,7 @@ def queued_on(stream: Stream) -> AbstractContextManager[Any]:
 
 
 class _Queue:
-    """A stream as other libraries hand it over."""
+    """A stream of another library, given by its handle."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle

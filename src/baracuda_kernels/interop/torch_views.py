@@ -1,4 +1,4 @@
-"""A borrowed view as a PyTorch tensor over the same memory, for kernels that are PyTorch's own."""
+"""Borrowed views as PyTorch tensors over the same memory, for PyTorch's own kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _CudaBytes:
 
 @contextlib.contextmanager
 def exactly_on(stream: Stream) -> Iterator[None]:
-    """PyTorch's work goes to that stream, nothing of it is recorded, and products of f32 are those of f32."""
+    """A context for PyTorch's kernels: on that stream, without recording gradients, with f32 products in full precision."""
     with contextlib.ExitStack() as stack:
         if stream.device.kind is DeviceKind.CUDA:
             from baracuda_kernels.gpu.driver import driver
@@ -75,7 +75,7 @@ def exactly_on(stream: Stream) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _full_precision(kind: DeviceKind) -> Iterator[None]:
-    """Products in fewer bits that PyTorch has been allowed elsewhere stay out of this."""
+    """Switches off TF32 and other reduced-precision products within."""
     backends: Any = torch.backends
     matmul = backends.cuda.matmul if kind is DeviceKind.CUDA else backends.mkldnn.matmul
     before = matmul.fp32_precision

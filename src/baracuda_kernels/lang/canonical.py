@@ -9,7 +9,7 @@ __all__ = ["BLOCK", "LANES", "SEGMENTS", "segment_length"]
 
 LANES = 16
 BLOCK = 4096
-SEGMENTS = 64  # at most this many of one sum, so that a few KB hold what threads hand to each other
+SEGMENTS = 64  # at most this many of one sum, so that a few KB hold what threads pass to each other
 
 
 def segment_length(extent: int) -> int:

@@ -58,7 +58,7 @@ def register_type(storage):
 
 
 class Lanes(types.Type):
-    """Sixteen numbers of one type; of booleans, a mask."""
+    """Sixteen numbers of one type; a mask if they are booleans."""
 
     def __init__(self, scalar: types.Type):
         self.scalar = scalar

@@ -1,4 +1,4 @@
-"""Work shared among threads, without a say in the result.
+"""Work shared among threads, without affecting the result.
 
 A native kernel draws its tasks from a counter until none is left, so any number of threads may call it at once: which
 thread does which task changes nothing that is computed. Helpers are ordinary Python threads that sit in the native
@@ -39,7 +39,7 @@ class _Crew:
         self._refused = -PAUSE
 
     def at_most(self, wanted: int) -> int:
-        """How many there are of as many as are wanted: fewer where the system starts no more threads."""
+        """How many helper threads there are, at most as many as wanted: fewer if the system cannot start more."""
         if self.count < wanted and time.monotonic() > self._refused + PAUSE:
             with self._hiring:
                 self._hire(wanted)
@@ -114,7 +114,7 @@ def launcher(function: NativeFunction, words: Any, tasks: int, work_bytes: int) 
 
 
 def idle(args: Any, workspace: Any, stream: Any) -> None:
-    """The launch of a problem with nothing to do."""
+    """The launch of an empty problem."""
 
 
 def per_task(items: int, item_bytes: int) -> int:

@@ -62,13 +62,13 @@ class Operator:
         torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(autocast.mapped, self), lib=_library)
 
     def kernel(self, *arguments: Any) -> Any:
-        """What the operator does on a device, with arguments as the dispatcher hands them on."""
+        """The operator's implementation for devices, called by the dispatcher."""
         if self.schema.has_lists:  # which cannot be looked up
             arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
         return self._everything(*arguments)
 
     def _everything(self, *arguments: Any) -> Any:
-        """Every output, also those that nobody asked for."""
+        """All outputs, also those that were not requested."""
         schema, leading = self.schema, self.schema.leading
         results = self.compute(*arguments[:leading], **dict(zip(schema.named, arguments[leading:], strict=True)), **schema.always)
         if not schema.conditional:
@@ -78,7 +78,7 @@ class Operator:
         return tuple(_nothing_beside(values) if made.get(name) is None else made[name] for name in schema.outputs)
 
     def compute(self, *given: Any, **named: Any) -> Any:
-        """The function itself, deterministic where PyTorch is told to be."""
+        """The function itself; deterministic if PyTorch is set to be."""
         if not torch.are_deterministic_algorithms_enabled():
             return self._in_any_layout(given, named)
         try:
@@ -90,7 +90,7 @@ class Operator:
         return self._in_any_layout(given, named)
 
     def _in_any_layout(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Inputs whose layout the plan refuses are copied; PyTorch's operators take any."""
+        """Copies inputs whose layout the plan refuses, since PyTorch's operators accept any."""
         if len(self._refused):  # what was refused once need not be tried again
             given, named = (), self._copied(given, named, ())
         try:
@@ -112,7 +112,7 @@ class Operator:
         return values
 
     def fake(self, *arguments: Any) -> Any:
-        """Results without values, of the shapes and elements that the plan's outputs are declared with."""
+        """The fake (meta) implementation: results of the declared shapes and dtypes, without values."""
         schema = self.schema
         values = dict(zip(schema.arguments, arguments, strict=True))
         problem = self.describe(values)
@@ -126,7 +126,7 @@ class Operator:
         return results[0] if len(results) == 1 else tuple(results)
 
     def describe(self, values: dict[str, Any]) -> Any:
-        """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
+        """The descriptor of a call, from tensors or their layouts; only shapes and dtypes matter."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             form: Any = self.form(name, value, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
@@ -158,7 +158,7 @@ class Operator:
 
 
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
-    """Stands for an output that a problem does not have."""
+    """An empty tensor, in place of an output that a problem does not have."""
     return next(value for value in values.values() if isinstance(value, torch.Tensor)).new_empty(0)
 
 
@@ -198,12 +198,12 @@ def _entry(of: Operator) -> Callable[..., Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is a tensor as PyTorch itself makes them, with memory that holds the numbers it shows."""
+    """Whether it is an ordinary tensor, not a subclass, whose memory holds its values."""
     return type(value) in _PLAIN_TYPES and not (value.is_meta or value.is_conj() or value.is_neg())
 
 
 def watched() -> bool:
-    """Whether a call has to go through the dispatcher, so that somebody sees it or does something about it."""
+    """Whether a tracer, mode, functorch transform, autocast or the profiler is active, so that a call must go through the dispatcher."""
     return bool(
         _C._len_torch_dispatch_stack()
         or _C._len_torch_function_stack()

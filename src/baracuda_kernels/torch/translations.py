@@ -71,7 +71,7 @@ def scaled_dot_product_attention(
 
 
 def _additive(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
-    """The mask for every batch and head, as what is added to the scores."""
+    """The mask as a term added to the scores, for every batch and head."""
     if mask is None:
         return None
     _require(not mask.requires_grad, "attn_mask", "requires_grad=True", "a detached tensor", ReasonCode.NEEDS_GRADIENT)

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def each_by_itself(descriptor: ElementwiseDescriptor) -> PrecisionGuarantee:
-    """Every result depends on its own operands alone, by the same operations wherever it lies."""
+    """Every result depends on its own operands alone, by the same operations at every place."""
     return computed_by_itself(computed_in(descriptor.row, descriptor.element))
 
 

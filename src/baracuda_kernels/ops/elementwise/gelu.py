@@ -94,7 +94,7 @@ def _tanh_slope(x: Expr) -> Expr:
 
 @function(lambda d, y, x: d * _tanh_slope(x))
 def gelu_tanh(x: Expr) -> Expr:
-    """The sigmoid's argument is taken in f64, and what f32 has no room for put back: the left tail would show it."""
+    """The sigmoid's argument is taken in f64, and what f32 cannot hold is added back: the left tail would show it."""
     wide = convert(where(x < -40, -40, x), F64)
     exact = SLOPE * wide * fma(CUBIC * wide, wide, 1)
     inside = convert(exact, x.element)

@@ -36,7 +36,7 @@ def kernels(
 
 
 def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int], is_in_one: bool = False) -> Callable[[Any], int]:
-    """What the sums and scans among a problem's runs need, one after the other, beside the rooms; or what one scan does that is all of it."""
+    """What the sums and scans among a problem's runs need, one after the other, besides the buffers; or what one scan does that is all of it."""
 
     def needed(problem: Any) -> int:
         if is_in_one and problem.running is not None and problem.running.is_inside:

@@ -90,7 +90,7 @@ def runs(
     parameters: int = 0,
     rooms: Sequence[ElementKind] = (),
 ) -> list[Run]:
-    """So many places of an output, of operands and rooms of these elements. The formula changes nowhere but at `turns`, and need not
+    """So many places of an output, of operands and buffers of these dtypes. The formula changes nowhere but at `turns`, and need not
     change there; where it is None, nothing is written."""
     borders = sorted({0, max(0, extent), *(turn for turn in turns if 0 < turn < extent)})
     found: list[Run] = []

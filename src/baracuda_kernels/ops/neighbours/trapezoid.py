@@ -147,7 +147,7 @@ def _areas(extent: int, element: ElementKind, has_x: bool) -> list[Run]:
 
 def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points: bool, upstream: Formula) -> list[Run]:
     """Of the integrand and its points, from the gradient of every area. Operands are those of the backward's args; where lines share
-    their points, the gradients of widths are summed in the first room; a second one is the caller's."""
+    their points, the gradients of widths are summed in the first buffer; the second is the caller's."""
     computing = computed_in(element, has_x)
     rooms = (computing, register(element))
     heights, widths = height(1, computing), width(2 if has_x else None, computing)

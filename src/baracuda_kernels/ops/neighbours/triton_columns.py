@@ -64,7 +64,7 @@ def scan_columns(
         own = terms(values, begun, TERM, STRIPS, LINES, STEPS)
         within = joined_back(own, JOINED, STEPS) if REVERSE else joined_on(own, JOINED, STEPS)
         come_to = within[0 if REVERSE else STEPS - 1][0]
-        # Those before each strip by a scan of pairs: to gather the sums of others would make the compiler hand on every element.
+        # Those before each strip by a scan of pairs: to gather the sums of others would make the compiler shuffle every element.
         before = carry + SUMS_BEFORE((filled(START(), (STRIPS, LINES))[0], come_to))[0]
         carry += tl.sum(come_to, 0, keep_dims=True)
         edge = tl.where(is_own, edge_of(begun, extent, REVERSE, STEPS), STEPS if REVERSE else 0)

@@ -16,7 +16,7 @@ __all__ = [
     "SLOPES", "STRIPS", "TASKS", "THREADS", "WIDTH", "Lines", "kept", "line_dims", "line_words", "own_bytes", "patterns", "room_bytes", "strip_of", "unstacked", "workspace_bytes",
 ]  # fmt: skip
 
-MOST_THREADS = 64  # that work at once; each has its own rooms in the workspace
+MOST_THREADS = 64  # that work at once; each has its own buffers in the workspace
 STRIP = 16  # adjacent lines that are read together
 STRIP_BYTES = 4 << 20  # that they may have
 ALIGNMENT = 64
@@ -84,7 +84,7 @@ def _aligned(size: int) -> int:
 
 
 def room_bytes(problem: Any) -> int:
-    """For the keys of a line; a little more, so that neighbouring rooms do not compete for the same places in a cache."""
+    """For the keys of a line; a little more, so that adjacent buffers do not compete for the same cache sets."""
     return _aligned(problem.count * problem.element.size) + ALIGNMENT
 
 
@@ -94,13 +94,13 @@ def strip_of(problem: Any) -> int:
 
 
 def own_bytes(problem: Any, width: int) -> int:
-    """What a thread has for itself: rooms for the keys of so many lines, and one more; for the gradient of quantiles also four numbers of
+    """The workspace of a thread: buffers for the keys of so many lines, and one more; for the gradient of quantiles also four numbers of
     each, the places of two neighbours and their shares."""
     quantiles = len(problem.q) if isinstance(problem, QuantileBackwardDescriptor) else 0
     return (width + 1) * room_bytes(problem) + _aligned(quantiles * 4 * 8)
 
 
 def workspace_bytes(problem: Any) -> int:
-    """For the keys of all lines that threads work on, however these lie."""
+    """Buffers for the keys of all lines that threads work on, in any layout."""
     widths = (1, strip_of(problem))
     return max(min(MOST_THREADS, -(-problem.lines // width)) * own_bytes(problem, width) for width in widths)

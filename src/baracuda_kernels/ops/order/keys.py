@@ -24,10 +24,10 @@ INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF000000
 
 
 class Keys(NamedTuple):
-    """What bodies do with keys. `keys` and `rest` are rooms for as many as a line has; `digits` for as many numbers as a digit has values."""
+    """What bodies do with keys. `keys` and `rest` are buffers for as many as a line has; `digits` for as many numbers as a digit has values."""
 
     storage: types.Type  # that of a key, and of an element's bits
-    gather: Callable  # input, line, words, at, offsets, width, beside, keys, room: so many lines' keys, each to a room of its own
+    gather: Callable  # input, line, words, at, offsets, width, beside, keys, room: so many lines' keys, each to its own buffer
     nans: Callable  # keys, count -> how many of them are NaN's
     select: Callable  # keys, rest, count, rank, digits -> the key of that rank, and its number among its equals
     sort: Callable  # keys, rest, count, digits -> which of the two has them in order

@@ -1,4 +1,4 @@
-"""How much of an order statistic one program takes on CUDA, and what programs hand to each other: plain reckoning, from the extents."""
+"""How much of an order statistic one program takes on CUDA, and the workspace of programs, computed from the extents."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def split_for(problem: Any) -> Split:
 
 
 class Rooms(NamedTuple):
-    """Where what programs hand to each other begins in the workspace, in bytes, and where it ends."""
+    """The offsets in the workspace, in bytes, of what programs pass to each other, and its end."""
 
     places: int  # of every rank that is looked for
     shares: int  # of the upper neighbours
@@ -112,5 +112,5 @@ def rooms_of(problem: Any) -> Rooms:
 
 
 def workspace_bytes(problem: Any) -> int:
-    """What programs tell each other of lines that are too long for one, and between which elements quantiles lie."""
+    """What programs pass to each other for lines that are too long for one, and the two elements of each quantile."""
     return rooms_of(problem).end

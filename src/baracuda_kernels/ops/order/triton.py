@@ -247,7 +247,7 @@ def _spread(problem: QuantileDescriptor, frame: Frame, neighbours_at: tuple[Argu
 
 
 def _rooms(problem: Any) -> dict[str, Lent]:
-    """The rooms of the workspace by their names."""
+    """The buffers of the workspace by name."""
     kinds = {"shares": ElementKind.F64, "digits": I32}
     return {name: Lent(start, kinds.get(name, I64)) for name, start in rooms_of(problem)._asdict().items()}
 

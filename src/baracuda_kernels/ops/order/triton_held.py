@@ -201,7 +201,7 @@ def quantiles_held(
     KEY: tl.constexpr, BITS: tl.constexpr, LEAST: tl.constexpr, LARGEST: tl.constexpr, INFINITY: tl.constexpr, ALONG: tl.constexpr, BESIDE: tl.constexpr, LINES: tl.constexpr,
     COLS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Quantiles; or, with rooms for that in `neighbours_at`, where their neighbours are and the share of the upper ones."""
+    """Quantiles; or, with buffers for that in `neighbours_at`, where their neighbours are and the share of the upper ones."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     line = program % blocks * LINES + tl.arange(0, LINES)
     outer = program // blocks

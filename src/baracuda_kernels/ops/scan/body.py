@@ -73,7 +73,7 @@ class _Rows(Writer):
             self.step(bases, full, builder.sub(past, full), writes)
 
     def step(self, bases: Sequence[ir.Value], at: ir.Value, count: ir.Value | None, writes: bool) -> None:
-        """Sixteen elements, or the last few of a line: those go by way of the rooms, as do elements that are not contiguous."""
+        """Sixteen elements, or the last few of a line: those go through the buffers, as do elements that are not contiguous."""
         builder = self.builder
         addresses = [
             self.address(place, base, builder.mul(at, step))
@@ -281,7 +281,7 @@ class _Columns(Writer):
         self.compute(addresses, at, vector)
 
     def small_tile(self, bases: Sequence[ir.Value], at: ir.Value, column: ir.Value, rows: ir.Value, count: ir.Value) -> None:
-        """Fewer rows or columns, by way of the rooms."""
+        """Fewer rows or columns, through the buffers."""
         inside = [
             [self.address(place, self.rooms[place], number(row * self.lanes)) for place in range(self.count)]
             for row in range(GROUP)

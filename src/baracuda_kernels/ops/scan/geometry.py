@@ -65,7 +65,7 @@ def splits(problem: ScanDescriptor) -> bool:
 
 
 def split_bytes(problem: ScanDescriptor) -> int:
-    """What threads hand to each other."""
+    """What threads pass to each other."""
     return problem.lines * -(-problem.extent // SEGMENT) * SLOTS * SLOT if splits(problem) else 0
 
 

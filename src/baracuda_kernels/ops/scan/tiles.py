@@ -1,4 +1,4 @@
-"""How much of a scan one program takes on CUDA: plain reckoning, from the extents and what is joined."""
+"""How much of a scan one program takes on CUDA: computed from the extents and the operation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _vector(formulas: Formulas) -> int:
 
 
 def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
-    """Of columns: a warp for each strip. What more numbers come to costs more to hand on."""
+    """Of columns: a warp for each strip. States of more numbers cost more to pass on."""
     words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
     steps = power_of_two(most // (vector * words + read) + 1) // 2
@@ -87,7 +87,7 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
 
 
 def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
-    """Of rows, or of a few columns. One warp hands nothing to others, if it has room for all; what is only compared is cheap to hand on."""
+    """Of rows, or of a few columns. One warp hands nothing to others, if all fits; values that are only compared are cheap to pass on."""
     is_single = len(formulas.states) == 1
     size = TILE if is_single else min(TILE, PAIR_TILE)
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
@@ -110,7 +110,7 @@ def split_for(programs: int, extent: int, by_columns: bool) -> Split:
 
 
 def split_bytes(problem: ScanDescriptor) -> int:
-    """What programs hand to each other, however the operands lie: the fewer there are, the more segments."""
+    """What programs pass to each other, for any layout: the fewer there are, the more segments."""
     formulas, lines = tree_formulas_of(problem), problem.lines
     fewest = -(-lines // (LANES * _vector(formulas)))
     most = max(split_for(*each).segments for each in ((fewest, problem.extent, True), (lines, problem.extent, False)))

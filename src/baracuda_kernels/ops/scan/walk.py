@@ -1,4 +1,4 @@
-"""How the lines of a scan lie in memory, and what a Triton body is told of it."""
+"""The layout of a scan's lines, as arguments of a Triton body."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Walk(NamedTuple):
 
     @property
     def in_strips(self) -> bool:
-        """Whether threads have columns of their own: operands that lie otherwise would make the compiler hand on every element, for minutes."""
+        """Whether threads have columns of their own: operands that lie otherwise would make the compiler shuffle every element, for minutes."""
         return self.by_columns and all(step == 1 for step in self.beside.steps)
 
     @property

@@ -91,7 +91,7 @@ class SdpaBackwardArgs(Args):
     v: TensorRef = read("v_shape", "the values", layout=unit_last_axis)
     attn: TensorRef = read("attn_shape", "the saved attention weights", layout=contiguous)
     dy: TensorRef = read("y_shape", "the gradient of y", layout=unit_last_axis)
-    dscores_ws: TensorMut = scratch("attn_shape", "room for the gradient of the scores", layout=contiguous)
+    dscores_ws: TensorMut = scratch("attn_shape", "workspace for the gradient of the scores", layout=contiguous)
     dq: TensorMut = write("q_shape", "the gradient of q", layout=unit_last_axis)
     dk: TensorMut = write("k_shape", "the gradient of k", layout=unit_last_axis, shared_axes=(1,))
     dv: TensorMut = write("v_shape", "the gradient of v", layout=unit_last_axis, shared_axes=(1,))

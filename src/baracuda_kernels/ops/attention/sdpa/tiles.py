@@ -121,7 +121,7 @@ def row_warps(block: int) -> int:
 
 
 def workspace_bytes(problem: AttentionShapes) -> int:
-    """Room for one sum of every query, in a vector of its own."""
+    """One sum for every query, in a vector of its own."""
     return problem.batch_size * problem.num_heads * problem.query_len * VECTOR_BYTES
 
 

@@ -130,7 +130,7 @@ def partial_bytes(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
 
 
 def workspace_bytes(problem: RMSNormBackwardDescriptor) -> int:
-    """What operands of any layout need."""
+    """The largest workspace that any layout needs."""
     return max(bytes_with(problem, backward_tile(problem, contiguous)) for contiguous in (True, False))
 
 
