@@ -227,7 +227,7 @@ def _product(
 
     from baracuda_kernels.interop.torch_views import DTYPES
 
-    # Large enough that the matrix units are busy; the time is scaled.
+    # Large enough that the tensor cores are busy; the time is scaled.
     extent = max(4096, round((flops / 2) ** (1 / 3) / 256) * 256)
     dtype = DTYPES[element_of(descriptor)]
     # Normal numbers: a device multiplies those between 0 and 1 faster, since fewer of their bits change.

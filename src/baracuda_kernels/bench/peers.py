@@ -1,4 +1,4 @@
-"""What the kernels are timed beside. Each op package declares its own in `peers.py`:
+"""What the kernels are compared with in the bench. Each op package declares its own in `peers.py`:
 
 a function named like the op, taking the descriptor and the operands (PyTorch tensors by name, outputs included), that
 yields the peers' names and zero-argument callables. Nothing costly happens before a callable's first call.

@@ -1,4 +1,4 @@
-"""How long a plan will take, before it runs: what this machine's memory and matrix units allow, and how near the kernel comes to that.
+"""How long a plan will take, before it runs: what this machine's memory and tensor cores allow, and how near the kernel comes to that.
 
 A copy of as many bytes and the rate of matrix products are measured when they are first asked for, in a fraction of a second. How near each
 kernel comes is known from recorded runs: `shares.json` is made from them by `make docs`.

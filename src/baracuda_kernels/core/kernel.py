@@ -237,7 +237,7 @@ def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
 
 
 def matrix_units(descriptor: Descriptor) -> PrecisionGuarantee:
-    """The guarantee of a kernel that multiplies on the matrix units: operands in the problem's element, sums in f32 or f64.
+    """The guarantee of a kernel that multiplies on the tensor cores: operands in the problem's element, sums in f32 or f64.
 
     How much of a problem one program takes depends on all of it, and with it the order of sums.
     """

@@ -43,7 +43,7 @@ def body(text: str, pattern: str, rank: str, order: str, streams: str) -> str:
     """The native function for the program of this text, in LLVM assembly.
 
     `pattern` says of each operand how it lies along a row, `rank` how many other dims there are, `order` whether the parts of a row
-    follow each other or the same parts of all rows, and `streams` whether results go past the caches.
+    follow each other or the same parts of all rows, and `streams` whether results are written with non-temporal stores.
     """
     writer = _Writer(Program.read(text), pattern, int(rank), order == DOWN, streams == "True")
     return str(writer.module)

@@ -183,7 +183,7 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
-COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
+COUNTED = ElementKind.U8  # what takes no memory does not limit vector loads: the smallest element
 WITH_RARE = 72  # registers, by what was measured: 28 warps share a multiprocessor
 MORE_WITH_RARE = 96  # the same of four operands and more: twenty warps
 LONG = 170  # operations of a formula from which on the compiler would spill

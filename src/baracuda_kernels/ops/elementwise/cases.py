@@ -1,4 +1,4 @@
-"""What the elementwise ops are tried and timed on."""
+"""What the elementwise ops are tested and timed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the elementwise ops are timed beside: PyTorch's function of the same name, with the same defaults."""
+"""What the elementwise ops are compared with in the bench: PyTorch's function of the same name, with the same defaults."""
 
 from __future__ import annotations
 

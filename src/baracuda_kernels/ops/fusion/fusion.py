@@ -156,7 +156,7 @@ def evaluated(descriptor: FusedDescriptor, **operands: Any) -> Any:
     return wide[0] if len(wide) == 1 else tuple(wide)
 
 
-# --- what it is tried and timed on ------------------------------------------------------------------------------------------------
+# --- what it is tested and timed on ------------------------------------------------------------------------------------------------
 
 
 def _chain(x: Expr, y: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""What order statistics are timed beside."""
+"""What order statistics are compared with in the bench."""
 
 from __future__ import annotations
 

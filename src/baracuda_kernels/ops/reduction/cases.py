@@ -1,4 +1,4 @@
-"""What reductions are tried and timed on."""
+"""What reductions are tested and timed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scans are tried and timed on."""
+"""What scans are tested and timed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the softmax family is tried and timed on."""
+"""What the softmax family is tested and timed on."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _choose(bodies: Bodies, direction: str, element: str, axis: Dim, outer: list
 
 
 def _streams(element: str, work_bytes: int, dims: Sequence[Dim]) -> bool:
-    """Whether results go past the caches: only large ones, and only if whatever leads to a row keeps its alignment."""
+    """Whether results are written with non-temporal stores: only large ones, and only if whatever leads to a row keeps its alignment."""
     return work_bytes > STREAM_BYTES and all(dim.steps[-1] * BYTES[element] % 64 == 0 for dim in dims)
 
 

@@ -1,4 +1,4 @@
-"""What the softmax family is timed beside."""
+"""What the softmax family is compared with in the bench."""
 
 from __future__ import annotations
 

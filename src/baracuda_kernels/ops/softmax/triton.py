@@ -323,7 +323,7 @@ def calls(
 ) -> list[Call]:
     """What is launched for operands of these strides; `tile` is for trying others than the chosen one.
 
-    How many rows there are has no say in it: strides count even where an extent is 1. With `by_rows`, strides have no say either:
+    How many rows there are does not matter: strides count even where an extent is 1. With `by_rows`, strides do not matter either:
     the same code runs for all of them.
     """
     shape, axis = problem.input_shape, dim_of(problem.input_shape, strides, problem.softmax_axis)

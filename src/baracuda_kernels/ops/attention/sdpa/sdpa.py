@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with the attention matrix kept.
+"""Scaled dot-product attention that materializes its weights.
 
 scores = q kᵀ · scale (+ mask) ; causal: key j is hidden from query i where j > i
 attn = softmax(scores)         ; y = attn v

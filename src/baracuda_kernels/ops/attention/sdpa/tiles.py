@@ -1,6 +1,6 @@
-"""How attention is dealt out to the programs of a CUDA kernel: pure functions of the problem.
+"""How attention is distributed over the programs of a CUDA kernel: pure functions of the problem.
 
-Where results are exact, how many queries or heads there are has no say in it.
+Where results are exact, how many queries or heads there are does not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARED_BYTES = 163 * 1024  # the most that a block uses: blocks read ahead
 NARROWEST = 16  # features of the smallest product
 NARROW = 64  # features up to which blocks are dealt out more finely
 MOST_FEATURES = 128  # that are multiplied at a time
-MOST_EXACT = 32  # without the matrix units, where operands take registers
+MOST_EXACT = 32  # without the tensor cores, where operands take registers
 LONGEST_ROW = 4096  # keys of a softmax that one program takes at a time
 MENDED = 32  # queries that one program looks through
 

@@ -98,7 +98,7 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, cap
 
 
 def _in_registers(capability: Capability) -> bool:
-    """Where the matrix units leave their sums; in later ones it is a memory of their own."""
+    """Where the tensor cores leave their sums; in later ones it is a memory of their own."""
     return capability[0] <= HOPPER[0]
 
 
@@ -232,7 +232,7 @@ def _columns_call(
 
 
 def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
-    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got half again as slow."""
+    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got 1.5 times slower."""
     _, _, v, mask, y, _ = layouts
     if mask is None and not problem.is_causal:
         return []  # nothing is hidden

@@ -1,4 +1,4 @@
-"""What the scan is tried and timed on."""
+"""What the scan is tested and timed on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORNERS = (
 )  # fmt: skip
 
 
-LEAST_CHUNK = 32  # steps to a chunk below which matrix units are not kept busy: what is counted as necessary
+LEAST_CHUNK = 32  # steps to a chunk below which tensor cores are not kept busy: what is counted as necessary
 
 
 # Reached by the forward: every width of a state, whole and not, with states that enter and leave where it is not; heads that share;

@@ -29,7 +29,7 @@ STATE = {"element": "state_element", "layout": unit_last_axis}
 
 
 def one_walk(descriptor: SsdChunkScanDescriptor) -> PrecisionGuarantee:
-    """The guarantee of a kernel on the matrix units that treats every sequence alike."""
+    """The guarantee of a kernel on the tensor cores that treats every sequence alike."""
     return replace(matrix_units(descriptor), batch_invariant=True)
 
 

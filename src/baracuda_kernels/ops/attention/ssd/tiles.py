@@ -1,4 +1,4 @@
-"""How a scan is dealt out to the programs of CUDA kernels: pure functions of the problem.
+"""How a scan is distributed over the programs of CUDA kernels: pure functions of the problem.
 
 Nothing here asks the device: the same call gives the same bits everywhere, and its workspace is known beforehand.
 """

@@ -1,4 +1,4 @@
-"""How the gradients of a scan are dealt out to the programs of CUDA kernels: pure functions of the problem.
+"""How the gradients of a scan are distributed over the programs of CUDA kernels: pure functions of the problem.
 
 States are kept span by span. Spans are as short as the workspace allows; within a longer one, states are computed anew.
 """

@@ -1,6 +1,6 @@
-"""How the rows of a backward are cut into groups, each with a partial sum of dgamma in the workspace.
+"""How the rows of a backward are split into groups, each with a partial sum of dgamma in the workspace.
 
-The cut is a function of the problem alone, so the order in which dgamma is summed is too, whatever the number of cores.
+The split is a function of the problem alone, so the order in which dgamma is summed is too, whatever the number of cores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def group_count(rows: int) -> int:
 
 
 def partial_pitch(extent: int) -> int:
-    """From one group's partial sums to the next: whole vectors."""
+    """The distance from one group's partial sums to the next: whole vectors."""
     return -(-extent // LANES) * LANES
 
 

@@ -1,4 +1,4 @@
-"""How an RMSNorm is dealt out to the programs of a CUDA kernel: pure functions of the problem.
+"""How an RMSNorm is distributed over the programs of a CUDA kernel: pure functions of the problem.
 
 A row is computed the same way however many there are, and the groups of rows that dgamma is summed in depend on the shape alone,
 never on the device: the same call gives the same bits everywhere.
@@ -98,7 +98,7 @@ def holds_gamma(tile: Tile) -> bool:
 
 
 def group_count(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
-    """How many groups the rows are cut into, each with partial sums of dgamma."""
+    """How many groups the rows are split into, each with partial sums of dgamma."""
     strips = -(-problem.norm_total_extent // tile.cols)
     return min(-(-problem.row_count // tile.rows), max(1, tile.programs // max(strips, 1)))
 
@@ -114,7 +114,7 @@ def segment_span(problem: RMSNormBackwardDescriptor) -> int:
 
 
 def partial_pitch(extent: int) -> int:
-    """From one group's partial sums to the next."""
+    """The distance from one group's partial sums to the next."""
     return -(-extent // SUM_STRIP) * SUM_STRIP
 
 
