@@ -37,5 +37,5 @@ def place(values: Any, shape: Shape, layout: str | None, dtype: Any, device: str
 
 
 def describe_layouts(layouts: Layouts) -> str:
-    """Such as "input transposed, other row"."""
+    """The layouts as text, such as "input transposed, other row"."""
     return ", ".join(f"{name} {layout}" for name, layout in layouts.items())

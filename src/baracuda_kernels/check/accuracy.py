@@ -106,7 +106,7 @@ def results_of(plan: AnyPlan, descriptor: Any, values: Any, stream: Stream | Non
 
 
 def worst(result: Any, exact: Any, values: Any, element: ElementKind) -> Worst:
-    """Of results of `element`. What the exact result is rounded to stands for it where that is infinite."""
+    """The worst error of results in `element`. Where the exact result rounds to infinity, infinity is expected."""
     import numpy
 
     nearest = rounded(exact, element)

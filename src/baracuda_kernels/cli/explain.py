@@ -1,4 +1,4 @@
-"""`baracuda-kernels explain OP`: which kernel would serve a problem, what it promises, and why not the others."""
+"""`baracuda-kernels explain OP`: which kernel runs a problem, its guarantees, and why not the others."""
 
 from __future__ import annotations
 

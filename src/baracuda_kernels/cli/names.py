@@ -32,7 +32,7 @@ class Named(NamedTuple):
     fields: dict[str, Any]
 
     def problem(self, given: dict[str, Any]) -> Descriptor:
-        """With these fields; those that neither they nor the name say are those of the first showcase problem."""
+        """The problem with these fields; the others come from the name or from the first showcase problem."""
         return self.plan.cases.from_options(self.fields | given)
 
     def showcase(self, kind: DeviceKind) -> Iterator[Descriptor]:
@@ -44,7 +44,7 @@ class Named(NamedTuple):
 
 
 def named(op: str) -> Named:
-    """By the name of a plan ("unary") or of a function ("gelu")."""
+    """The op of that name, a plan's ("unary") or a function's ("gelu")."""
     plans, functions = registry.plans(), registry.functions()
     if op in plans:
         return Named(plans[op], {})

@@ -1,4 +1,4 @@
-"""`baracuda-kernels verify`: does every kernel on this machine keep its promises?
+"""`baracuda-kernels verify`: does every kernel on this machine keep its guarantees?
 
 baracuda-kernels verify                       every op: a few minutes; --quick takes about one, --full about half an hour
 baracuda-kernels verify softmax rms_norm      these
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "verify",
-        help="check what every kernel here promises",
+        help="check the guarantees of every kernel on this machine",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[Result]:
-    """To all of them, or, if it is interrupted, to those that are answered by then."""
+    """The results of all checks, or, if interrupted, of those done by then."""
     from baracuda_kernels.check import verify
     from baracuda_kernels.check.processes import answers
 

@@ -90,7 +90,7 @@ def _misaligned(address: int, layout: Layout) -> Layout:
 
 
 def torch_seer(forward_ad: Any = None) -> Seer:
-    """With PyTorch's module of that name, tensors whose derivatives are being taken are refused: of results none would be."""
+    """Makes `see` for PyTorch. Tensors that are being differentiated are refused, since results would not be."""
 
     def see(tensor: Any) -> Seen:
         if tensor.is_neg() or tensor.is_conj():

@@ -72,7 +72,7 @@ class Cases(Generic[D]):
         return self.showcase()
 
     def showcase_layouts(self, descriptor: D) -> Iterator[dict[str, str]]:
-        """In which layouts such a problem is timed: by the input's name, its layout where that is not row-major (see `bench.layouts`)."""
+        """The layouts in which a problem is timed: by the input's name, its layout if not row-major (see `bench.layouts`)."""
         yield {}
 
     def inputs(self, descriptor: D, rng: Any) -> dict[str, Any]:

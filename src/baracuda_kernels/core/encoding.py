@@ -16,7 +16,7 @@ CACHE_LINE = 64
 
 
 def aligned_bytes(size: int) -> Any:
-    """Without values, from the beginning of a cache line on; NumPy's own large arrays begin 16 bytes into a page."""
+    """Uninitialized bytes aligned to a cache line; NumPy's own large arrays begin 16 bytes into a page."""
     import numpy
 
     room = numpy.empty(size + CACHE_LINE, numpy.uint8)

@@ -75,7 +75,7 @@ def _kernels() -> str:
 
 @functools.cache
 def digest_of_sources(place: Path) -> bytes:
-    """Of a file, or of all in a folder and the folders in it."""
+    """A digest of a source file, or of all in a folder and its subfolders."""
     digest = hashlib.sha256()
     for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
         digest.update(file.relative_to(place.parent).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

@@ -200,7 +200,7 @@ def _sign(x: Expr) -> Expr:
 
 
 def _slope(x: Expr, y: Expr, even: Expr) -> Expr:
-    """Of i1, from it and i0: i0 - i1 / x, which is 1/2 at zero."""
+    """The derivative of i1, from it and i0: i0 - i1 / x, which is 1/2 at zero."""
     at_zero = eq(x, 0)
     return where(at_zero, 0.5, even - y / where(at_zero, 1.0, x))
 
@@ -211,13 +211,13 @@ def _i0_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 
 @function(_i0_gradient)
 def i0(x: Expr) -> Expr:
-    """Of order 0."""
+    """The modified Bessel function of order 0."""
     return _whole(x, 0)
 
 
 @function(lambda d, y, x: d * _slope(x, y, i0(x)))
 def i1(x: Expr) -> Expr:
-    """Of order 1."""
+    """The modified Bessel function of order 1."""
     return _whole(x, 1)
 
 

@@ -34,7 +34,7 @@ _RULES: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
 
 
 def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr]:
-    """Of each input, from that of the result."""
+    """The gradient of each input, from that of the result."""
     order = in_order((result,))
     known: dict[Expr, Expr] = {result: upstream}
     for here in reversed(order):
@@ -78,7 +78,7 @@ _EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an op
 
 
 def _roughened(results: tuple[Expr, ...], reciprocals: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-    """With rough divisions and roots of f32, except where something that may jump depends on them."""
+    """Uses approximate divisions and roots of f32, except where a discontinuous operation depends on them."""
     order = in_order(results)
     exact: set[Expr] = set()
     for here in reversed(order):

@@ -247,7 +247,7 @@ def log1p_nonnegative(x: Expr) -> Expr:
 
 
 def exponent_in_place(x: Expr) -> tuple[Expr, Expr]:
-    """Of an F32: k times 2^23 as an integer, and 2^-k."""
+    """The exponent k of an f32, times 2^23 as an integer, and 2^-k."""
     k = (to_bits(x) - bits_of(LEAST[0], x)) & -(1 << format_of(x).digits)
     return k, bitcast(bits_of(1.0, x) - k, x.element)
 

@@ -175,7 +175,7 @@ class Writer(Loops):
     # --- pieces ----------------------------------------------------------------------------------------------------------------
 
     def step(self, operand: int) -> ir.Value:
-        """From one column to the next, in an input or a result."""
+        """The step from one column to the next, in an input or a result."""
         return self.word(self.steps_at + operand)
 
     def at(self, address: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:

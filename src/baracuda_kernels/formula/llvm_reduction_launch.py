@@ -57,7 +57,7 @@ def segment_of(count: int) -> int:
 
 
 def _parts(results: int, count: int) -> int:
-    """In how many segments each result is computed."""
+    """The number of segments in which each result is computed."""
     return max(1, -(-count // (BLOCK * segment_of(count)))) if 0 < results <= FEW else 1
 
 

@@ -163,7 +163,7 @@ def trunc(x: Expr) -> Expr:
 
 
 def rint(x: Expr) -> Expr:
-    """To the nearest integer, ties to even."""
+    """Rounds to the nearest integer, ties to even."""
     return applied("rint", x)
 
 
@@ -188,12 +188,12 @@ def is_nan(x: Expr) -> Expr:
 
 
 def quotient(a: Expr, b: Expr | Number) -> Expr:
-    """Of integers, towards zero; by zero, anything."""
+    """The quotient of integers, rounded towards zero; undefined for a divisor of zero."""
     return applied("quotient", a, b)
 
 
 def remainder(a: Expr, b: Expr | Number) -> Expr:
-    """Of integers, what `quotient` leaves; by zero, anything."""
+    """The remainder of `quotient`; undefined for a divisor of zero."""
     return applied("remainder", a, b)
 
 
@@ -212,5 +212,5 @@ def clz(x: Expr) -> Expr:
 
 
 def shr_logical(a: Expr, b: Expr | Number) -> Expr:
-    """To the right, zeros from the left. A shift by as many bits as there are or more is anything, as of `<<` and `>>`."""
+    """Shifts right, filling with zeros. A shift by the width or more is undefined, as for `<<` and `>>`."""
     return applied("shr_logical", a, b)

@@ -126,7 +126,7 @@ def choose(condition: Expr, a: Number, b: Number, element: ElementKind) -> Expr:
 
 
 def sign_bit(x: Expr) -> Expr:
-    """Of a float, in place, everything else zero."""
+    """The sign bit of a float, in its place; all other bits zero."""
     return to_bits(x) & format_of(x).sign
 
 

@@ -175,7 +175,7 @@ def pow(x: Expr, y: Expr) -> Expr:
 
 
 def _power(x: Expr, y: Expr) -> Expr:
-    """By a logarithm in two numbers."""
+    """x to the power of y, by a logarithm in two numbers."""
     size = absolute(x)
     log_high, log_low = _log_in_two(size)
     log_high = where(size < inf, where(size > 0, log_high, -inf), size)
@@ -194,7 +194,7 @@ def _whole_and_sign(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 
 def _power_as_in_c(x: Expr, y: Expr, power: Expr, whole: Expr, sign: Expr) -> Expr:
-    """From that of the size of x, whether y is an integer, and the sign that it leaves."""
+    """The power from that of |x|, whether y is an integer, and the sign."""
     forbidden = (x < 0) & (absolute(x) < inf) & ~whole
     return where(eq(y, 0), 1.0, where(forbidden, nan, with_sign(power, sign)))
 

@@ -255,7 +255,7 @@ class Operands(NamedTuple):
         return MOST_REGISTERS if len(in_order(self.program.results)) >= LONG else None
 
     def pointers(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        """To the inputs and to the outputs."""
+        """The pointers to inputs and to outputs."""
         pairs = zip(self.places, self.elements, strict=True)
         every = tuple(Step(0) if place in self.counted else At(place, element) for place, element in pairs)
         inputs = len(every) - len(self.program.outputs)

@@ -110,7 +110,7 @@ def _down(reduction: Reduction, size: int, vector: int) -> int:
 
 
 def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
-    """In how many parts each result is computed, and how many elements of it such a part has: whole tiles."""
+    """The number of segments in which each result is computed, and the elements of a segment: whole tiles."""
     programs, steps = max(1, -(-results // tile.kept)), max(1, -(-count // tile.reduced))
     wanted = 1 if tile.is_whole else max(1, min(PROGRAMS // programs, steps // max(STEPS, tile.together), MOST))
     each = -(-steps // wanted)

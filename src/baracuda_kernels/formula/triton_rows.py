@@ -94,7 +94,7 @@ class RowTile(NamedTuple):
 
 
 def tile_for(count: int, operands: int, size: int) -> RowTile | None:
-    """Of rows of so many elements of that size in each of several operands; None where a program cannot hold one. How many rows there are
+    """The tile for rows of so many elements of that size in each of several operands; None if a program cannot hold one. How many rows there are
     does not matter, so that the bits of one do not depend on others."""
     cols = power_of_two(max(count, 1))
     if cols > min(MOST_ELEMENTS, MOST_BYTES // (size * operands)):

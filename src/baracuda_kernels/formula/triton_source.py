@@ -67,7 +67,7 @@ def function(name: str, source: str, names: dict[str, Any]) -> Any:
 
 
 def source_of(program: Program, name: str, inputs: Sequence[int]) -> str:
-    """Of the inputs at these places."""
+    """The source of the function, of the inputs at these places."""
     order = in_order(program.results)
     names = {each: f"v{number}" for number, each in enumerate(order)}
     places = {place: argument for argument, place in enumerate(inputs)}

@@ -23,7 +23,7 @@ SIDE = 64  # of a tile that is turned on chip: both ways, whole lines of memory
 
 
 class Block(NamedTuple):
-    """Of neighbours: how many, and how many of them a thread reads at once."""
+    """A block of adjacent elements: how many, and how many of them a thread reads at once."""
 
     size: int
     vector: int
@@ -60,7 +60,7 @@ def operands_of(program: Program) -> int:
 
 
 def _vectors_with_rare(program: Program, vector: int) -> int:
-    """For a thread: the fewer operands, the more of each."""
+    """Vectors per thread: the fewer operands, the more of each."""
     operands, words = operands_of(program), vector * _words_of_usual(program)
     if operands <= 2 or _is_packed(program):  # two numbers at once are half a vector of each
         return 4 if 4 * words <= OF_TWO_OPERANDS else 2
@@ -86,7 +86,7 @@ def _computes_in_f64(program: Program) -> bool:
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
-    """Of two axes, of which results are contiguous along the columns; `turned` where operands lie along the rows."""
+    """The tile of two axes; results are contiguous along the columns, and operands along the rows if `turned`."""
     most = elements_per_thread(program)
     vector = min(vector, most)
     if not turned:

@@ -116,7 +116,7 @@ def is_aligned(pointer):
 
 @intrinsic
 def flush_streams(typingctx):
-    """To be called after the last `stream_store`, so that other threads see what was stored."""
+    """Called after the last `stream_store`, so that other threads see what was stored."""
 
     def codegen(context, builder, signature, args):
         builder.fence("seq_cst")

@@ -58,7 +58,7 @@ class ComplexDescriptor(OnElements):
 
     @property
     def result_element(self) -> ElementKind:
-        """Of 16-bit floats there is none."""
+        """The complex dtype of the result; there is none for 16-bit floats."""
         return OF_PARTS.get(self.element, ElementKind.C64)
 
     @property

@@ -78,7 +78,7 @@ class ElementwiseDescriptor(OnElements):
 
     @property
     def values(self) -> tuple[float | None, ...]:
-        """Of every operand the number that it is, or None where it is a tensor."""
+        """For every operand its value if it is a number, or None if it is a tensor."""
         return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
 
     @property

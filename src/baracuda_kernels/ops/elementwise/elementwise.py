@@ -57,7 +57,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 
 
 def kernels_for(name: str, table: Mapping[str, Row], backward: bool = False) -> tuple[Kernel, ...]:
-    """With the limits that make a difference for the rows of the table."""
+    """The kernels of a table, with only those limits that matter for its rows."""
     rows = table.values()
     elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
     limits: list[Limit] = [rank_at_most("shape", 8)]

@@ -24,7 +24,7 @@ def _clamp_gradient(d: Expr, x: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr
 
 @function(lambda d, y, x, end, weight: (d * (1 - weight), d * weight, d * (end - x)))
 def lerp(x: Expr, end: Expr, weight: Expr) -> Expr:
-    """From the nearer end, so that both are met exactly."""
+    """Interpolates from the nearer end, so that both ends are exact."""
     return where(absolute(weight) < 0.5, fma(weight, end - x, x), fma(weight - 1, end - x, end))
 
 
@@ -33,7 +33,7 @@ def _affine(x: Expr, scale: Expr, shift: Expr) -> Expr:
 
 
 def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
-    """Of x alone: for a and b there is no formula, and NaN says so."""
+    """The gradient of x; those of a and b have no formula and are NaN."""
     return constant(NAN, d.element), constant(NAN, d.element), gradients(betainc(a, b, x), [x], d)[0]
 
 

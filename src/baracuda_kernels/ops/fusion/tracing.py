@@ -30,7 +30,7 @@ class Trace:
 
     @classmethod
     def of(cls, formula: Any, operands: int, element: ElementKind, wide: bool = False) -> tuple[Trace, Numbers]:
-        """And the numbers. `wide`, f32 is computed in f64."""
+        """The trace of a formula, and its numbers. If `wide`, f32 is computed in f64."""
         computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
         numbers: list[float] = []
         result = formula(*(Traced(convert(input_of(place, element), computing), numbers) for place in range(operands)))

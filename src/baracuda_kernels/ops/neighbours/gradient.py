@@ -70,7 +70,7 @@ class GradientDescriptor(LineDescriptor):
         return (Room(self.computing, (self.axis,), self.extent),) * ROOMS if self.has_spacing else ()
 
     def slopes(self, input: int, spacing: int) -> Slopes:
-        """Of operands by their places among the args."""
+        """The slopes, of operands by their places among the args."""
         given = spacing if self.has_spacing else None
         return Slopes(input, given, self.extent, self.edge_order, self.element, self.computing)
 

@@ -26,7 +26,7 @@ def kernels(
     limits: tuple[Limit, ...] = (RANK,),
     on_cuda: Guarantee | None = None,
 ) -> tuple[Kernel, ...]:
-    """Of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
+    """The kernels of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
     bytes_on_cpu = _bytes(llvm_reduction_launch.workspace_bytes, geometry.split_bytes)
     bytes_on_cuda = _bytes(triton_reduction_tiles.workspace_bytes, tiles.split_bytes, is_in_one=True)
     return (

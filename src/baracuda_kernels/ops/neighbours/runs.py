@@ -105,7 +105,7 @@ def runs(
 
 
 def _compact(read: Reader, value: Expr, parameters: int) -> tuple[tuple[Read, ...], Program]:
-    """Of all that was read what the value needs, and the program of it."""
+    """The reads that the value needs, and the program of it."""
     order = in_order((value,))
     reads = tuple(each for each, leaf in read.inputs.items() if leaf in order)
     elements = tuple(read.element_of(each.operand) for each in reads)

@@ -70,7 +70,7 @@ def read_rows(
     ALONG: tl.constexpr,
     GROUP: tl.constexpr,
 ):
-    """Of every operand a group's elements, and the one after the last or before the first."""
+    """Reads a group's elements of every operand, and the one after the last or before the first."""
     rows = ()
     for i in tl.static_range(len(sources)):
         own = read_group(sources[i], bounds[i], begun, is_there, axis_steps[i], VECTORS[i], ALONG[i], GROUP)
@@ -81,7 +81,7 @@ def read_rows(
 
 @triton.jit
 def with_next(rows, parameters, NEXT: tl.constexpr, GROUP: tl.constexpr):
-    """Of every element of a group the operands, each followed by its neighbour, and the parameters."""
+    """The operands of every element of a group, each followed by its neighbour, and the parameters."""
     values = ()
     for k in tl.static_range(GROUP):
         given = ()

@@ -92,7 +92,7 @@ def edge_of(begun, bound, REVERSE: tl.constexpr, STEPS: tl.constexpr):
 
 @triton.jit
 def read_first(sources, bound, begun, axis_steps, NEXT: tl.constexpr, STEPS: tl.constexpr):
-    """Of every operand a strip's elements, and the one after the last or before the first."""
+    """Reads a strip's elements of every operand, and the one after the last or before the first."""
     FIRST: tl.constexpr = 0 if NEXT > 0 else -1
     rows = ()
     for k in tl.static_range(FIRST, FIRST + STEPS + 1):
@@ -119,7 +119,7 @@ def read_on(sources, bound, begun, axis_steps, REVERSE: tl.constexpr, NEXT: tl.c
 
 @triton.jit
 def with_next(rows, parameters, NEXT: tl.constexpr, STEPS: tl.constexpr):
-    """Of every row the operands, each followed by its neighbour, and the parameters."""
+    """The operands of every row, each followed by its neighbour, and the parameters."""
     values = ()
     for k in tl.static_range(STEPS):
         given = ()

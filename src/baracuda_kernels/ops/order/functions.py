@@ -102,7 +102,7 @@ def mode_backward(
 
 
 class Quantile(Function):
-    """Of one q, or of several, whose results stand along a leading axis."""
+    """A quantile function: of one q, or of several, whose results are stacked along a leading axis."""
 
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""

@@ -36,7 +36,7 @@ class Lines(NamedTuple):
 
     @classmethod
     def of(cls, problem: Any, strides: Sequence[Sequence[int]]) -> Lines:
-        """Of operands by their strides along the axes that are kept."""
+        """The geometry of operands, from their strides along the axes that are kept."""
         dims = collapse([extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes], strides)
         return cls(dims.pop(), dims) if dims else cls(Dim(1, (0,) * len(strides)), [])
 
@@ -61,7 +61,7 @@ def line_words(dims: Sequence[Dim]) -> list[int]:
 
 
 def kept(problem: Any, stride: Sequence[int]) -> list[int]:
-    """Of an input's strides those of the axes that are kept."""
+    """The strides of the axes that are kept."""
     return [step for axis, step in enumerate(stride) if axis not in problem.axes]
 
 
@@ -84,7 +84,7 @@ def _aligned(size: int) -> int:
 
 
 def room_bytes(problem: Any) -> int:
-    """For the keys of a line; a little more, so that adjacent buffers do not compete for the same cache sets."""
+    """The bytes of a line's keys, padded so that adjacent buffers do not compete for the same cache sets."""
     return _aligned(problem.count * problem.element.size) + ALIGNMENT
 
 

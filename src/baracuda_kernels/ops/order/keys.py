@@ -128,7 +128,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def select(keys, rest, count, rank, digits):
-        """By the digits from the first on, among those keys whose earlier digits were the right ones."""
+        """Radix selection: digit by digit from the highest, among the keys whose earlier digits match."""
         source, left, shift = keys, count, bits - 8
         while left > FEW and shift >= 0:
             count_digits(source, left, shift, digits)
@@ -154,7 +154,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def sort(keys, rest, count, digits):
-        """By the digits from the last on; one that all keys have in common is left out."""
+        """Radix sort from the lowest digit; a digit that all keys share is skipped."""
         if count <= FEW:
             sort_few(keys, count)
             return keys
@@ -201,7 +201,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def place_of_few(keys, count, rank):
-        """By counting, for each, which come before it."""
+        """The key of a rank among few keys, by counting for each how many come before it."""
         for at in range(count):
             key, before = keys[at], 0
             for i in range(count):

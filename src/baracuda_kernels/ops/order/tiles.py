@@ -40,7 +40,7 @@ def is_held(problem: Any) -> bool:
 
 
 def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
-    """Of so many lines beside each other: whole ones, 32 registers of keys for each thread, or half of that where more is kept beside them."""
+    """The tile for adjacent lines: whole lines, 32 registers of keys per thread, or half of that if more is kept besides them."""
     cols, most = power_of_two(problem.count), HELD_BYTES // key_bytes(problem)
     wanted = min(BESIDE, most // cols) if by_columns else 1
     together = min(power_of_two(lines), max(wanted, SMALL // cols, 1))

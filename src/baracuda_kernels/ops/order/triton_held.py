@@ -35,7 +35,7 @@ LINEAR, MIDPOINT, HIGHER, NEAREST = (tl.constexpr(name) for name in ("linear", "
 
 @triton.jit
 def keys_of(raw, LARGEST: tl.constexpr, INFINITY: tl.constexpr):
-    """Of the bits of elements, as wide as keys are. Sign and magnitude become one number, so that both zeros are the same."""
+    """Sort keys from the bits of elements, as wide as keys are. Sign and magnitude become one number, so that both zeros are equal."""
     if INFINITY is None:
         return raw
     else:

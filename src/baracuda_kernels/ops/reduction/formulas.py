@@ -205,7 +205,7 @@ def next_exponentials(top: Expr, total: Expr, *elements: Expr) -> State:
 
 
 def tree_sum(terms: Sequence[Expr]) -> Expr:
-    """In pairs, so that none waits for all others."""
+    """A pairwise sum, which shortens the chain of dependencies."""
     middle = len(terms) // 2
     return tree_sum(terms[:middle]) + tree_sum(terms[middle:]) if middle else terms[0]
 
@@ -247,7 +247,7 @@ def signed(d: Expr, x: Expr) -> Expr:
 
 
 def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: Expr) -> Expr:
-    """Of the only zero it is the product of all others; with more zeros there is none."""
+    """The gradient of prod: at a single zero the product of all others; 0 everywhere if there are more zeros."""
     return where(eq(zeros, 0), _divided(d * others, x), where(eq(zeros, 1) & eq(x, 0), d * others, 0))
 
 

@@ -84,7 +84,7 @@ def next_present_distance(
 def distances_from_one(
     total: Expr, squares: Expr, base: Expr, present: Expr, others: Expr, more: Expr, other: Expr, number: Expr
 ) -> State:
-    """Of two parts: distances from the second base become those from the first one, where there is one."""
+    """Combines two parts: distances from the second base become those from the first one, if there is one."""
     is_none, wide = eq(present, 0), total.element
     gap = where(is_none, 0, fma(convert(other, wide), 0.5, convert(base, wide) * -0.5))
     shift = gap * convert(number, wide)
@@ -113,7 +113,7 @@ def next_value(total: Expr, squares: Expr, x: Expr, *given: Expr) -> State:
 
 
 def variance_of_values(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
-    """With what the mean lost when it was rounded."""
+    """The variance, corrected for the rounding of the mean."""
     mean = total / _at_least_one(count)
     lost = fma(-mean, count, total)
     rest = fma(-mean, lost, fma(-mean, total, squares))

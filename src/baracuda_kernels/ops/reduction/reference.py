@@ -67,7 +67,7 @@ def _of_present(function: Callable[..., Any], start: float, of_none: float = mat
 
 
 def _place_of_present(x: Any, sign: float) -> Any:
-    """Of the largest of `sign` x, the first of several; -1 if there is none."""
+    """The index of the largest of `sign` x, the first of several; -1 if there is none."""
     import numpy
 
     absent = numpy.isnan(x)
@@ -137,7 +137,7 @@ def reduce_to(descriptor: ReduceToDescriptor, input: Any) -> Any:
 
 
 def _product_of_others(x: Any) -> Any:
-    """Of every element, without a division."""
+    """The product of all other elements, for every element, without a division."""
     import numpy
 
     before, after = numpy.ones_like(x), numpy.ones_like(x)

@@ -204,7 +204,7 @@ class _Segments(_Rows):
         self.leave(self.combined(self.states_in(self.carry), self.states_in(self.local)), builder.add(line, segment), 1)
 
     def slots(self, segment: ir.Value, which: int) -> list[ir.Value]:
-        """In the workspace: of every segment the total, and what comes up to its end."""
+        """Slots in the workspace: for every segment its total, and the state up to its end."""
         builder = self.builder
         first = builder.add(builder.mul(segment, number(SLOTS)), number(which * SLOTS // 2))
         return [

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _OfKind(Function):
-    """Of the plan's operands it has those that its kind has."""
+    """A function with those of the plan's operands that its kind has."""
 
     def __init__(self, describe: Callable[..., ScanDescriptor], plan: Any, kind: ScanKind, gradient: str | None) -> None:
         sample = plan.descriptor_type(kind, (1,), 0, ElementKind.F32)
@@ -34,7 +34,7 @@ class _OfKind(Function):
 
 
 class _Converting(_OfKind):
-    """Of a sum or product elements may be converted first, which is a call of its own."""
+    """A sum or product whose elements may be cast first, by a separate call."""
 
     CALLS = ("cast",)
 

@@ -70,5 +70,5 @@ def split_bytes(problem: ScanDescriptor) -> int:
 
 
 def checkpoint_bytes(problem: ScanBackwardDescriptor) -> int:
-    """For the gradient of a product: what comes before every so many elements."""
+    """Workspace for the gradient of a product: the running state at regular intervals."""
     return problem.lines * -(-problem.extent // CHECKPOINT) * SLOT if problem.kind in PRODUCTS else 0

@@ -182,7 +182,7 @@ def _rows(problem: ScanDescriptor, walk: Walk, form: str, work: int, streams: bo
 
 
 def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Call:
-    """In strips that are wide, for the sake of memory, but enough of them to share out."""
+    """The launch of columns, in strips that are wide, for memory bandwidth, but enough for all threads."""
     outer = [dim for dim in walk.outer if dim is not beside]
     planes, strip = math.prod(dim.extent for dim in outer), WIDEST
     while strip > NARROWEST and planes * -(-beside.extent // strip) < STRIPS * get_num_threads():

@@ -110,7 +110,7 @@ def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind]
 
 
 def _shifted_sum(a: State, b: State) -> State:
-    """Of (m, s), each of which stands for exp(m) s; m is NaN where that is."""
+    """The sum of (m, s), each of which stands for exp(m) s; m is NaN where that is."""
     (m, s), (n, t) = a, b
     gap = n - m
     # Equal infinities are no distance apart; NaN is, and makes the power NaN.
@@ -289,7 +289,7 @@ def _widened(x: Expr, computing: ElementKind) -> Expr:
 def running_sum(
     inputs: tuple[ElementKind, ...], numbers: int, total: ElementKind, term: Expr, value: Expr, output: ElementKind
 ) -> Formulas:
-    """Of terms of operands, parameters and the place; the value is of the sum, and all of these."""
+    """A running sum of terms of operands, parameters and the place; the value is computed from the sum and all of these."""
     rough, total_of = output in HALVES, (input_of(0, total), input_of(1, total))
     terms, sums, values = (
         expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))

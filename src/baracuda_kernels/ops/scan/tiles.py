@@ -65,7 +65,7 @@ class Split(NamedTuple):
 
 
 def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, in_strips: bool) -> ScanTile:
-    """Of so many lines beside each other."""
+    """The tile for adjacent lines."""
     if in_strips and lines >= LANES * _vector(formulas) and extent >= SHORT:
         return strips_for(formulas, extent, _vector(formulas))
     return _tile(formulas, lines, extent, by_columns)
@@ -77,7 +77,7 @@ def _vector(formulas: Formulas) -> int:
 
 
 def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
-    """Of columns: a warp for each strip. States of more numbers cost more to pass on."""
+    """The tile of columns: a warp for each strip. States of more numbers cost more to pass on."""
     words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
     steps = power_of_two(most // (vector * words + read) + 1) // 2
@@ -87,7 +87,7 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
 
 
 def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
-    """Of rows, or of a few columns. One warp hands nothing to others, if all fits; values that are only compared are cheap to pass on."""
+    """The tile of rows, or of a few columns. One warp passes nothing to others, if all fits; values that are only compared are cheap to pass on."""
     is_single = len(formulas.states) == 1
     size = TILE if is_single else min(TILE, PAIR_TILE)
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
@@ -118,18 +118,18 @@ def split_bytes(problem: ScanDescriptor) -> int:
 
 
 def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
-    """Of a product, whose programs take one tile each."""
+    """The tile of a product's gradient; each program takes one."""
     return _tile(SUFFIX, lines, extent, by_columns)
 
 
 def lines_tile(lines: int, extent: int, per_thread: int) -> ScanTile:
-    """Of programs that walk along whole lines: of one warp, so that nothing waits for others."""
+    """The tile of programs that walk along whole lines: one warp, so that nothing waits for others."""
     steps = min(LANES * per_thread, power_of_two(extent))
     return ScanTile(min(LANES * per_thread // steps, power_of_two(lines)), steps, 1, 0)
 
 
 def columns_tile(lines: int, extent: int, row_words: int, vector: int) -> ScanTile | None:
-    """Of columns whose strips are read ahead, in so many words for each row of a strip; None where there are too few of them, or of rows."""
+    """The tile of columns whose strips are read ahead, in so many words for each row of a strip; None where there are too few of them, or of rows."""
     if lines < LANES or extent < SHORT:
         return None
     steps = AHEAD_WORDS // row_words
@@ -142,7 +142,7 @@ def of_group(element: ElementKind) -> int:
 
 
 def product_tile(lines: int, extent: int, element: ElementKind) -> ScanTile:
-    """Of programs that walk along whole lines for the gradient of a product: a group for every thread."""
+    """The tile of programs that walk along whole lines for the gradient of a product: a group for every thread."""
     return lines_tile(lines, extent, of_group(element))
 
 

@@ -84,7 +84,7 @@ def scan_calls(
     may_split: bool = True,
     numbers: tuple[Step, ...] = (),
 ) -> list[Call]:
-    """For operands of these strides, inputs before outputs, and the bits of parameters."""
+    """The calls of a scan, for operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, walk.in_strips)
@@ -157,7 +157,7 @@ def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: 
 def _product_calls(
     problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], strides: Sequence[Sequence[int]], is_back: bool
 ) -> list[Call]:
-    """Of a line that is longer than a tile, first what comes before and after every tile."""
+    """The calls for a product's gradient; for a line longer than a tile, first the states before and after every tile."""
     walk = Walk.of(problem.shape, problem.axis, strides, is_back)
     tile = gradient_tile(walk.beside.extent, problem.extent, walk.by_columns)
     segments = -(-problem.extent // tile.steps)

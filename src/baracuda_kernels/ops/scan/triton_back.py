@@ -90,7 +90,7 @@ def scan_back(
 
 @triton.jit
 def read(sources, place, inside, axis_steps, ALONG: tl.constexpr, GROUP: tl.constexpr):
-    """Of every element of a group the operands."""
+    """Reads the operands of every element of a group."""
     everything = ()
     for i in tl.static_range(len(sources)):
         everything += (apart(tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside), GROUP),)  # type: ignore[assignment]

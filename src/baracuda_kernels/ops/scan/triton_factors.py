@@ -29,7 +29,7 @@ FARTHEST = tl.constexpr(252)  # exponents that two f32 numbers make; beyond, pro
 
 @functools.cache
 def factor_functions() -> dict[str, Any]:
-    """Of numbers of f32 and powers of two."""
+    """The functions of factors, as f32 numbers and powers of two."""
     states = (ElementKind.F32, ElementKind.I32)
     state, later = (tuple(input_of(at + place, each) for place, each in enumerate(states)) for at in (0, 2))
     join = Program((*states, *states), states, multiplied(state, later))

@@ -27,7 +27,7 @@ def apart(values, GROUP: tl.constexpr):
 
 @triton.jit
 def together(results, i: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0, EVERY: tl.constexpr = 1):
-    """Of every element of a group one result, as the last axis."""
+    """The results of a group's elements, stacked along a last axis."""
     if GROUP == 1:
         return results[FIRST][i][:, :, None]
     else:

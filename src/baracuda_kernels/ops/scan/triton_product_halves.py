@@ -25,7 +25,7 @@ REST, EXPONENT_OF_ONE = tl.constexpr(~(0x7FF << 52)), tl.constexpr(1023 << 52)  
 
 @triton.jit
 def product_in_f32(x, SKIPS_NAN: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
-    """Of the factors of a group, in f64."""
+    """The product of a group's factors, in f64."""
     own = factors_of(x, SKIPS_NAN, GROUP)
     strayed = tl.zeros_like(own[0]).to(tl.int32)
     product = tl.zeros_like(own[0]).to(tl.float64) + 1.0
@@ -43,7 +43,7 @@ def gradients_in_f32(
     d, x, before, carry, PREFIXES: tl.constexpr, SUFFIXES: tl.constexpr, SKIPS_NAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    """Of a tile; what comes out of it, and whether f32 had too little room for that."""
+    """The gradients of a tile in f32; its carry, and whether the range of f32 was exceeded."""
     own = factors_of(x, SKIPS_NAN, GROUP)
     strayed = tl.full((GROUPS, LINES), 0, tl.int32)
     runnings, products, sums = (), (), ()

@@ -57,7 +57,7 @@ class Walk(NamedTuple):
         return min(VECTOR_BYTES // smallest, tile.steps) if 1 in self.axis.steps else 1
 
     def counts(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
-        """Of lines, of tiles beside each other, and of a line's elements."""
+        """The numbers of lines, of adjacent tiles, and of a line's elements."""
         by_columns, by_rows = self._vectors(tile, element)
         return Count(self.beside.extent, by_columns), Count(self.blocks(tile)), Count(self.axis.extent, by_rows)
 

@@ -49,7 +49,7 @@ class Tile(NamedTuple):
 
 
 class BackwardTile(NamedTuple):
-    """Of the rows, which have the sums, and of the columns, which need them."""
+    """The tiles of the row kernel, which computes the sums, and of the column kernel, which needs them."""
 
     rows: Tile
     columns: Tile
@@ -126,14 +126,14 @@ def workspace_bytes(problem: AttentionShapes) -> int:
 
 
 def other_forward_tiles(problem: SdpaDescriptor) -> list[Tile]:
-    """Of 16-bit floats: as many queries to a warp in larger or smaller blocks, and fewer blocks read ahead."""
+    """Other tiles to time, for 16-bit floats: as many queries per warp in larger or smaller blocks, and fewer blocks read ahead."""
     tile = forward_tile(problem, exact=False)
     queries = 128 if tile.queries == 64 else tile.queries // 2
     return [tile._replace(queries=queries, warps=tile.warps * queries // tile.queries), tile._replace(stages=tile.stages - 1)]
 
 
 def other_backward_tiles(problem: AttentionShapes) -> list[BackwardTile]:
-    """Of 16-bit floats; which columns the rule has depends on the layouts, so the others go with either."""
+    """Other tiles to time, for 16-bit floats; the default columns depend on the layouts, so the others go with either."""
     rows, columns = rows_tile(problem, exact=False), columns_again_tile(problem)
     fewer = rows._replace(stages=rows.stages - 1, sum_stages=rows.sum_stages - 1)
     return [BackwardTile(fewer, columns), BackwardTile(rows, columns._replace(stages=columns.stages - 1))]

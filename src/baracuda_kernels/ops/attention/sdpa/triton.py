@@ -47,7 +47,7 @@ def backward_exact(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
 
 
 def capability_of(device: Device) -> Capability:
-    """Of a CUDA device; in the interpreter, that of the one all was timed on."""
+    """The compute capability of a CUDA device; in the interpreter, that of the device everything was timed on."""
     return device.profile().capability if device.kind is DeviceKind.CUDA else HOPPER
 
 
@@ -350,7 +350,7 @@ def _steps(layout: Layout | None) -> tuple[Step, ...]:
 
 
 def _row_step(step: int, element: ElementKind) -> Step:
-    """In 32 bits only where a whole block of rows is within their reach."""
+    """A row stride, in 32 bits if offsets within a block of rows fit."""
     return (Count if abs(step) < FAR else Step)(step, element)
 
 

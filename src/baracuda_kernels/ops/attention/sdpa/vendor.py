@@ -198,7 +198,7 @@ def _batches_join(layout: Layout) -> bool:
 
 
 def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int | None, transposed: bool) -> Matrices:
-    """Of every slot one head's matrix, in one batch or in all."""
+    """One head's matrix of every slot, in one batch or in all."""
     (batches, heads, rows, cols), (batch_step, head_step, row_step, _) = layout.shape, layout.stride
     each = heads // slots
     count = slots if batch is not None else slots * batches

@@ -55,7 +55,7 @@ class SsdChunkScanDescriptor(InBatches):
 
     @property
     def step_element(self) -> ElementKind:
-        """The element of dt and a."""
+        """The dtype of dt and a."""
         return self.element if self.dt_element is None else self.dt_element
 
     @property

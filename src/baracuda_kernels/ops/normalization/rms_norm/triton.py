@@ -184,7 +184,7 @@ def _leading(outer: list[Dim], element: ElementKind) -> Any:
 
 
 def _inner(within: list[list[Dim]], element: ElementKind) -> Any:
-    """Of each operand the extents and steps within a row."""
+    """The extents and steps of each operand within a row."""
     lies = (dims(each or [Dim(1, (0,))], 1, element) for each in within)
     return tuple((extents, _any_steps(steps)) for extents, (steps,) in lies)
 
