@@ -26,7 +26,9 @@ def pages() -> dict[Path, str]:
     """Every page that has generated parts, as it should be now."""
     runs = performance.records(ROOT / "bench" / "results")
     parts = {
-        ROOT / "README.md": {"explain": explained(), "performance": performance.short(runs)},
+        ROOT / "README.md": {"performance": performance.telling(runs)},
+        DOCS / "choices.md": {"explain": explained()},
+        DOCS / "performance.md": {"performance": performance.short(runs)},
         DOCS / "reading_explain.md": {"explain": explained()},
         DOCS / "settings.md": {"preference": reference.preference()},
         DOCS / "functional.md": {"functions": functions.text()},

@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a view": (lambda: bk.softmax(bk.TensorRef.of(X)), bk.InvalidProblem, "TensorRef, wanted an array of NumPy, PyTorch, JAX or CuPy"),
     "two frameworks": (
         lambda: bk.softmax_backward(X, X.numpy()), bk.InvalidProblem, "y belongs to another framework: got an array of NumPy"),
-    "two elements": (lambda: bk.softmax_backward(X, X.double()), bk.InvalidProblem, "dy has the wrong element: got f32, wanted f64"),
+    "two elements": (lambda: bk.softmax_backward(X, X.double()), bk.InvalidProblem, "dy has the wrong dtype: got f32, wanted f64"),
     "another shape": (lambda: bk.rms_norm(X, X[0, :3]), bk.InvalidProblem, r"gamma has the wrong shape: got \(3,\), wanted \(8,\)"),
     "another rank": (lambda: bk.rope(X), bk.InvalidProblem, r"rope: x has the wrong rank: got shape \(4, 8\), wanted a rank of 4"),
     "an element nobody serves": (lambda: bk.softmax(X.int()), bk.Unsupported, "no kernel serves this problem"),
@@ -352,7 +352,7 @@ def test_cupy_is_asked_for_memory_and_its_stream_on_the_right_device(monkeypatch
     fake.Stream = type("Stream", (), {})  # before CuPy 14
     with cupy.queued_on(stream):
         assert fake.asked[-1] == (77, 1)
-    with pytest.raises(bk.InvalidProblem, match="got bf16, wanted an element that CuPy has"):
+    with pytest.raises(bk.InvalidProblem, match="got bf16, wanted a dtype that CuPy has"):
         cupy.maker((2, 3), bk.ElementKind.BF16, device)
     sys.modules.pop("baracuda_kernels.interop.cupy_arrays")
 

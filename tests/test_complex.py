@@ -128,13 +128,13 @@ def test_in_jax(name: str) -> None:
 
 def test_halves_have_no_complex_numbers_here() -> None:
     x = torch.ones(3, dtype=torch.float16)
-    with pytest.raises(bk.Unsupported, match="does not serve this element: got f16, wanted f32 or f64"):
+    with pytest.raises(bk.Unsupported, match="does not support this dtype: got f16, wanted f32 or f64"):
         bk.complex(x, x)
-    with pytest.raises(bk.InvalidProblem, match="imag has the wrong element: got f64, wanted f32"):
+    with pytest.raises(bk.InvalidProblem, match="imag has the wrong dtype: got f64, wanted f32"):
         bk.complex(torch.ones(3), torch.ones(3).double())
     with pytest.raises(bk.InvalidProblem, match="angle has the wrong shape"):
         bk.polar(torch.ones(3), torch.ones(2))
-    with pytest.raises(bk.InvalidProblem, match="d_result has the wrong element"):
+    with pytest.raises(bk.InvalidProblem, match="d_result has the wrong dtype"):
         bk.complex_backward(torch.ones(3))
 
 

@@ -138,8 +138,8 @@ WRONG = {
     "a tensor of three axes": (lambda: bk.cov(drawn(2, 3, 4)), bk.InvalidProblem, "shape has the wrong rank"),
     "weights of another length": (lambda: bk.cov(drawn(2, 3), aweights=drawn(4)), bk.InvalidProblem, "aweights has the wrong shape"),
     "counts that are no integers": (lambda: bk.cov(drawn(2, 3), fweights=drawn(3)), bk.InvalidProblem, "fweights_element"),
-    "weights of another element": (lambda: bk.cov(drawn(2, 3), aweights=torch.ones(3)), bk.InvalidProblem, "aweights has the wrong element"),
-    "integers": (lambda: bk.cov(torch.ones(2, 3, dtype=torch.int64)), bk.Unsupported, "does not serve this element"),
+    "weights of another element": (lambda: bk.cov(drawn(2, 3), aweights=torch.ones(3)), bk.InvalidProblem, "aweights has the wrong dtype"),
+    "integers": (lambda: bk.cov(torch.ones(2, 3, dtype=torch.int64)), bk.Unsupported, "does not support this dtype"),
     "half a correction": (lambda: bk.cov(drawn(2, 3), correction=0.5), bk.InvalidProblem, "correction has the wrong type"),
     "a way back": (lambda: bk.cov(numpy.ones((2, 3))[:, ::-1]), bk.Unsupported, r"strides of at least 0: pass numpy\.ascontiguousarray"),
     "weights with a gradient": (

@@ -59,8 +59,8 @@ def test_the_code_of_a_page_runs_and_prints_what_is_shown(page: Path, capsys: py
     assert isinstance(names["plan"], bk.Plan)
 
 
-def test_the_first_plan_has_at_most_15_lines() -> None:
-    assert len(python_blocks(ROOT / "README.md")[0].splitlines()) <= 15
+def test_the_first_result_takes_six_lines() -> None:
+    assert sum(map(bool, python_blocks(ROOT / "README.md")[0].splitlines())) == 6
 
 
 def test_the_excerpts_of_contributing_are_in_the_source() -> None:
@@ -144,7 +144,7 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
                 "errors": errors, "floor": time, "share_of_floor": 1.0, "times_faster_than": ratios}  # fmt: skip
 
     machine = {"cpu": "a processor", "cores": 2, "versions": {}}
-    ratios = {"PyTorch": 3.0, "JAX": 2.0, "aten.softmax": 1.5, "a part of it": 0.5}
+    ratios = {"PyTorch": 3.0, "JAX": 2.0, "aten.softmax": 1.5, "bare products": 0.5, "torch.compile": 1.2}
     new = machine | {"date": "2026-02", "remark": "Loud.", "rows": [
         row("softmax", "f32", 1, **ratios), row("softmax", "f32", 2), row("softmax", "bf16", 3)]}  # fmt: skip
     old = machine | {
@@ -158,7 +158,18 @@ def test_the_short_table_shows_the_first_rows_of_the_newest_run(generate: Any) -
     text = performance.short([old, shown, new, unchecked, special])
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| rms_norm")] == ["f32 6"]
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| softmax")] == ["f32 1", "bf16 3", "f32 4"]
-    assert "| 2.00× | JAX |" in text and "softmax: Loud." in text
+    assert "| 1.20× | torch.compile | 2.00× | JAX |" in text and "softmax: Loud." in text
+
+
+def test_the_first_rows_compare_like_with_like(generate: Any) -> None:
+    from generator import performance
+
+    runs = performance.records(ROOT / "bench" / "results")
+    rows = performance.telling(runs).splitlines()[2:]
+    assert len(rows) == len(performance.TELLING) == 6
+    peers = {tuple(map(str.strip, row.split("|")))[1:3]: row.split("|")[-2].strip() for row in rows}
+    assert peers["`softmax`", "softmax bf16 [4096,4096]"] == "PyTorch (into given memory)"
+    assert peers["`softmax`", "softmax bf16 [32768,4096]"] == "Liger (allocates)"  # faster than all that write into given memory
 
 
 def test_what_was_measured_again_counts_once(generate: Any) -> None:

@@ -89,7 +89,7 @@ def test_refused_with_a_reason() -> None:
         functional.sum(x, dtype=torch.int64)
     with pytest.raises(bk.InvalidProblem, match="wanted a number, as elements are i32"):
         functional.sum(whole, dtype=torch.bool)
-    with pytest.raises(bk.Unsupported, match="as_element is past what this kernel serves: got i64, wanted f32 or f64"):
+    with pytest.raises(bk.Unsupported, match="as_element is beyond what this kernel supports: got i64, wanted f32 or f64"):
         functional.mean(whole, dtype=torch.int64)
     with pytest.raises(bk.InvalidProblem, match="dtype has the wrong type"):
         functional.sum(x, dtype="floating")

@@ -270,10 +270,10 @@ def test_equal_expressions_are_one() -> None:
     ("wrong", "says"),
     [
         (lambda: bool(input_of(0, E.F32) < 1.0), "a formula has no branches"),
-        (lambda: input_of(0, E.F32) + input_of(0, E.F64), "wanted one element"),
+        (lambda: input_of(0, E.F32) + input_of(0, E.F64), "wanted one dtype"),
         (lambda: input_of(0, E.F32) & 1, "there is no such operation"),
         (lambda: input_of(0, E.I32) / 2, "there is no such operation"),
-        (lambda: bitcast(input_of(0, E.F32), E.I64), "wanted elements of one size"),
+        (lambda: bitcast(input_of(0, E.F32), E.I64), "wanted dtypes of one size"),
         (lambda: where(input_of(0, E.F32), 1.0, 2.0), "wanted a condition"),
     ],
 )

@@ -66,7 +66,7 @@ def test_memory_of_ones_own() -> None:
     exponent = numpy.empty(2, numpy.int32)
     mantissa, returned = bk.frexp(x, out={"exponent": exponent})
     assert returned is exponent and exponent.tolist() == [1, 2] and mantissa.tolist() == [0.75, -0.625]
-    with pytest.raises(bk.InvalidProblem, match="exponent has the wrong element: got i64, wanted i32"):
+    with pytest.raises(bk.InvalidProblem, match="exponent has the wrong dtype: got i64, wanted i32"):
         bk.frexp(x, out={"exponent": numpy.empty(2, numpy.int64)})
     with pytest.raises(bk.Unsupported, match="element"):
         bk.modf(numpy.arange(3))

@@ -233,7 +233,7 @@ def test_a_backend_that_is_not_installed_is_a_reason(monkeypatch: Any) -> None:
         ({"element": "f32"}, bk.InvalidProblem, "ElementKind"),
         ({"kind": "softmax"}, bk.InvalidProblem, "SoftmaxKind"),
         ({"input_shape": (1,) * 9}, bk.Unsupported, "rank 9"),
-        ({"element": bk.ElementKind.I32}, bk.Unsupported, "does not serve this element"),
+        ({"element": bk.ElementKind.I32}, bk.Unsupported, "does not support this dtype"),
         ({"kind": bk.SoftmaxKind.SPARSEMAX}, bk.Unsupported, "SPARSEMAX"),
     ],
 )

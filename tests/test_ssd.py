@@ -70,7 +70,7 @@ def test_step_lengths_may_be_f32_beside_halves() -> None:
 @pytest.mark.parametrize("field", ["head_dim", "state_dim"])
 def test_wider_than_served(plan_type: Any, field: str) -> None:
     descriptor = replace(_problem(plan_type, 1, 4, 1, 256, 256, 64), **{field: 257})
-    with pytest.raises(bk.Unsupported, match=f"{field} is past what this kernel serves: got 257, wanted at most 256"):
+    with pytest.raises(bk.Unsupported, match=f"{field} is beyond what this kernel supports: got 257, wanted at most 256"):
         plan_type.select(CPU, descriptor)
 
 

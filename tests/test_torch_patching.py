@@ -34,10 +34,10 @@ SERVED: dict[str, tuple[str, str, Callable[[], torch.Tensor]]] = {
 LEFT_ALONE: dict[str, tuple[str, str, Callable[[], torch.Tensor]]] = {
     "dtype": ("softmax", "dtype must be left out: got torch.float64", lambda: F.softmax(X, -1, dtype=torch.float64)),
     "axis": ("softmax", "axis is not an axis: got 7", lambda: F.softmax(X, 7)),
-    "integers": ("softmax", "numba.softmax does not serve this element: got i64", lambda: F.softmax(X.long(), -1)),
+    "integers": ("softmax", "numba.softmax does not support this dtype: got i64", lambda: F.softmax(X.long(), -1)),
     "unknown": ("softmax", "x cannot be seen as an array", lambda: F.softmax(X.abs().to(torch.uint16), -1)),
     "meta": ("softmax", "x has the wrong type: got a Tensor", lambda: F.softmax(X.to("meta"), -1)),
-    "mixed": ("rms_norm", "gamma has the wrong element: got f64, wanted f32", lambda: F.rms_norm(X, (8,), X[0, 0].double())),
+    "mixed": ("rms_norm", "gamma has the wrong dtype: got f64, wanted f32", lambda: F.rms_norm(X, (8,), X[0, 0].double())),
     "extents": ("rms_norm", "normalized_shape is out of range: got (7,)", lambda: F.rms_norm(X, (7,))),
     "dropout": ("scaled_dot_product_attention", "dropout_p is out of range: got 0.5", lambda: F.scaled_dot_product_attention(Q, Q, Q, dropout_p=0.5)),
     "rank": ("scaled_dot_product_attention", "query has the wrong rank: got rank 3", lambda: F.scaled_dot_product_attention(X, X, X)),

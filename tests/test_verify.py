@@ -151,7 +151,7 @@ def test_infinite_errors_can_be_written_down(double: None, capsys: Capture, tmp_
         (("sofmax",), "Did you mean softmax, "),
         (("softmax", "--kernel", "numba.sofmax"), "Did you mean numba.softmax?"),
         (("softmax", "--kernel", "triton.softmax"), "triton.softmax cannot run"),
-        (("softmax", "--element", "f12"), "no element corresponds to 'f12'"),
+        (("softmax", "--element", "f12"), "no dtype corresponds to 'f12'"),
         (("softmax", "--element", "i8"), "makes that promise there: element i8"),
         (("softmax", "--check", "repeat"), "There is no check 'repeat' here. Did you mean repeats?"),
         (("softmax", "--case", "5000"), "makes that promise there: case 5000"),

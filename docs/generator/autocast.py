@@ -7,10 +7,10 @@ from baracuda_kernels.torch.autocast import LISTS, Rule, rule_of
 from generator.tables import code, table
 
 SAYS = {
-    Rule.LOWER: "autocast's element",
+    Rule.LOWER: "autocast's dtype",
     Rule.FP32: "f32",
-    Rule.FP32_UNLESS_ASKED: "f32, unless `dtype` says another",
-    Rule.WIDEST: "the widest of the operands, of whatever rank",
+    Rule.FP32_UNLESS_ASKED: "f32, unless `dtype` is given",
+    Rule.WIDEST: "the widest dtype among the operands, also those of rank 0",
 }
 
 

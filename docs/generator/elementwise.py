@@ -32,7 +32,7 @@ def rows() -> str:
         parts += [
             f"### {title}",
             "",
-            *table(("op", "what it is", "elements", "parameters", "gradient"), map(_row, rows.values())),
+            *table(("op", "what it computes", "dtypes", "parameters", "gradient"), map(_row, rows.values())),
             "",
         ]
     return "\n".join(parts)
@@ -69,6 +69,6 @@ def coverage(inventory: Path) -> str:
     total = sum(each["primitive"] in there for each in primitives)
     headings = ("category", *(f"tier {tier}" for tier in TIERS))
     return "\n".join(
-        [f"{total} of {len(primitives)} primitives are there.", "", *table(headings, lines), "", "Missing in categories that are begun:",
+        [f"{total} of {len(primitives)} primitives are there.", "", *table(headings, lines), "", "Missing in categories that have been started:",
          "", *missing, ""]
     )  # fmt: skip

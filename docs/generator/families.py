@@ -35,7 +35,7 @@ def block(plan: AnyPlan) -> str:
     lines += ["What follows from the fields:", "", *named, ""] if named else []
     lines += [f"`{plan.args_type.__name__}`:", "", *operands, ""]
     lines += ["Kernels, in the order in which they are tried on their device:", "", *kernels, ""]
-    lines += ["What their numbers are worth:", "", *_guarantees(plan), ""]
+    lines += ["Numerical guarantees:", "", *_guarantees(plan), ""]
     lines += [*_bounds(plan, n), ""]
     return "\n".join(lines)
 
@@ -63,7 +63,7 @@ def operands_of(plan: AnyPlan) -> list[str]:
         in_place = " or ".join(map(code, operand.may_be))
         access, presence, layout = operand.access.value, _presence(operand), _layout(operand)
         rows.append((code(operand.name), access, shapes, element, presence, layout, in_place, operand.doc))
-    return table(("operand", "access", "shape", "element", "given", "layout", "may be exactly", "what it is"), rows)
+    return table(("operand", "access", "shape", "dtype", "given", "layout", "may be exactly", "what it is"), rows)
 
 
 def _presence(operand: Operand) -> str:
@@ -92,7 +92,7 @@ def _kernels(plan: AnyPlan) -> list[str]:
         order = "; ".join(f"{place} for {promises.elements(kinds)}" for place, kinds in sorted(places.items()))
         wants = "; ".join(promises.limits(plan, kernel)) or "none"
         size = promises.workspace(plan, kernel)
-        needs = size if size == "none" else f"{first_line(kernel.workspace)}; {size}"
+        needs = "; ".join(filter(None, [first_line(kernel.workspace), size])) if size != "none" else size
         rows.append((code(kernel.name), str(kernel.device), order, kernel.layout.value, wants, needs))
     return table(("kernel", "device", "place in the order", "layout", "limits", "workspace"), rows)
 
@@ -104,10 +104,10 @@ def _guarantees(plan: AnyPlan) -> list[str]:
             kept = (promise.deterministic, promise.bit_stable_on_same_hardware, promise.batch_invariant)
             numbers = promise.math_precision.value, str(promise.accumulator)
             rows.append((code(kernel.name), promises.elements(kinds), *numbers, *("yes" if yes else "no" for yes in kept)))
-    return table(("kernel", "elements", "math", "sums", "deterministic", "bit-stable", "batch-invariant"), rows)
+    return table(("kernel", "dtypes", "math", "sums", "deterministic", "bit-stable", "batch-invariant"), rows)
 
 
 def _bounds(plan: AnyPlan, n: str) -> list[str]:
     bounds = promises.bounds(plan)
     where = f", with n = `{n}`" if any("√n" in bound for bound in bounds.values()) else ""
-    return [f"Relative error of an output, by its element{where}:", "", *table(list(map(str, bounds)), [list(bounds.values())])]
+    return [f"Relative error of an output, by its dtype{where}:", "", *table(list(map(str, bounds)), [list(bounds.values())])]

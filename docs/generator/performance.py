@@ -5,19 +5,39 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN
 from baracuda_kernels.bench.problems import bytes_moved, field_types
-from baracuda_kernels.bench.report import USUAL_PEERS, machine, markdown, milliseconds, recorded_peers, share, times_faster
+from baracuda_kernels.bench.report import machine, markdown, milliseconds, recorded_peers, share, times_faster
 from baracuda_kernels.core import registry
-from generator.tables import table
+from generator.tables import code, table
 
 NO_RESULTS = "No run has been recorded yet: `make bench` measures this machine.\n"
 
-NUMBERS = ("copy floor, ms", "ours, ms", "share of the floor", "times faster")
-HEADINGS = ("op", "problem", *NUMBERS, "than")
+FLOORS = ("copy floor, ms", "ours, ms", "share of the floor")
+RATIOS = ("into given memory", "allocating")
+HEADINGS = ("op", "problem", *FLOORS, *itertools.chain.from_iterable((f"× faster, {kind}", f"than, {kind}") for kind in RATIOS))
+NUMBERS = (*FLOORS, *(f"× faster, {kind}" for kind in RATIOS))
+
+# Peers that write into given memory, as a plan does; all others allocate their results.
+INTO_GIVEN = (GIVEN, COMPILED, "Liger, in place")
+PARTS = ("bare products", "PyTorch, step by step, 1/16 of the steps")  # peers that do only a part of the work
+
+DETAILS = re.compile(r" (norm_axes_mask|eps|base|axis|dt|rms) \S+| has_gamma| indices")  # of a problem, left out in the README
+
+# The README's rows, wins and losses: the device, the op and its element.
+TELLING = (
+    ("cpu", "softmax", "bf16"),
+    ("cpu", "scan", "f32"),
+    ("cuda", "rms_norm", "bf16"),
+    ("cuda", "rope", "bf16"),
+    ("cuda", "softmax", "bf16"),
+    ("cuda", "ssd_chunk_scan", "bf16"),
+)
 
 Record = dict[str, Any]
 
@@ -34,12 +54,34 @@ def long(runs: list[Record]) -> str:
 
 
 def short(runs: list[Record]) -> str:
-    """A few rows of each op, each compared with the fastest of its peers in the same run."""
+    """A few rows of each op, each compared with the fastest peers of the same run: one that writes into given memory, one that allocates."""
     lines = []
     for place, of_place in itertools.groupby(sorted(runs, key=machine), key=machine):
         chosen = sorted(representative(list(of_place)), key=lambda pair: str(pair[1]["op"]))
         lines += [f"Measured on {place}.", *_remarks(chosen), "", *table(HEADINGS, map(_cells, chosen), right=NUMBERS), ""]
     return "\n".join(lines) or NO_RESULTS
+
+
+def telling(runs: list[Record]) -> str:
+    """The README's rows. On the CPU the peer writes into given memory too; on CUDA, where allocating takes the device no time, it is the fastest."""
+    chosen = {
+        (_device(run), row["op"], row["descriptor"]["element"]): (run, row)
+        for _, of_place in itertools.groupby(sorted(runs, key=machine), key=machine)
+        for run, row in representative(list(of_place))
+    }
+    rows = []
+    for place in TELLING:
+        run, row = chosen[place]
+        into_given, allocating = _by_kind(recorded_peers(row))
+        kinds = {"into given memory": into_given}
+        if place[0] == "cuda":
+            kinds["allocates"] = allocating
+        ratio, peer, kind = min((ratio, _name(peer), kind) for kind, peers in kinds.items() for peer, ratio in peers.items())
+        where = run["gpu"] if "gpu" in run else f"{run['cpu'].partition('@')[0].strip()}, {run['cores']} cores"
+        problem = DETAILS.sub("", row["problem"])
+        rows.append((code(row["op"]), problem, where, share(row["share_of_floor"]), times_faster(ratio), f"{peer} ({kind})"))
+    headings = ("op", "problem", "on", "of the copy's speed", "times faster", "than")
+    return "\n".join([*table(headings, rows, right=headings[3:5]), ""])
 
 
 def representative(runs: list[Record]) -> Iterator[tuple[Record, Any]]:
@@ -112,15 +154,25 @@ def _each(seen: list[Any]) -> str:
 def _cells(chosen: tuple[Record, Any]) -> tuple[str, ...]:
     _, row = chosen
     ours = milliseconds(row["times"][row["kernel"]]["median"])
-    ratio, peer = _fastest(recorded_peers(row))
-    return row["op"], row["problem"], milliseconds(row["floor"]["median"]), ours, share(row["share_of_floor"]), ratio, peer
+    compared = itertools.chain.from_iterable(map(_fastest, _by_kind(recorded_peers(row))))
+    return row["op"], row["problem"], milliseconds(row["floor"]["median"]), ours, share(row["share_of_floor"]), *compared
+
+
+def _by_kind(peers: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Peers that do the whole work: those that write into given memory, and those that allocate."""
+    whole = {name: ratio for name, ratio in peers.items() if name not in PARTS}
+    given = {name: ratio for name, ratio in whole.items() if name in INTO_GIVEN}
+    return given, {name: ratio for name, ratio in whole.items() if name not in given}
 
 
 def _fastest(peers: dict[str, float]) -> tuple[str, str]:
-    """Of the usual peers. One that is particular to an op may do a part of its work only; the first of those does all of it."""
-    usual = {name: peers[name] for name in USUAL_PEERS if name in peers}
-    peer = min(usual, key=usual.__getitem__) if usual else next(iter(peers), "")
-    return times_faster(peers.get(peer)), peer
+    peer = min(peers, key=peers.__getitem__, default="")
+    return times_faster(peers.get(peer)), _name(peer)
+
+
+def _name(peer: str) -> str:
+    """Without what the column, or the word behind it, says of all peers of the kind."""
+    return ALLOCATING if peer == GIVEN else peer
 
 
 def _remarks(chosen: list[tuple[Record, Any]]) -> list[str]:

@@ -18,8 +18,7 @@ import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
 from baracuda_kernels.bench.problems import field_types
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.described import RETURN
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import RETURN, Function
 from baracuda_kernels.core.view import Dtype, Number
 from generator import families
 from generator.declared import field_notes, member_notes

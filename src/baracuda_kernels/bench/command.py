@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from baracuda_kernels.cli.counts import count  # the command line imports this module
 
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
-    parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and element, fewer rounds")
+    parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and dtype, fewer rounds")
     parser.add_argument(
-        "--every-kind", action="store_true", help="the first showcase problem of each op and element, of every kind of the op"
+        "--every-kind", action="store_true", help="the first showcase problem of each op and dtype, of every kind of the op"
     )
     parser.add_argument(
         "--vary",
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout",
         action="append",
         metavar="INPUT=LAYOUT",
-        help=f"how an input lies: {', '.join(LAYOUTS)}; can be given several times",
+        help=f"layout of an input: {', '.join(LAYOUTS)}; can be given several times",
     )
     parser.add_argument("--picture", type=Path, help="a roofline of the run, as SVG")
     parser.add_argument("--rounds", type=int, help="how often each contender is timed (default 9, quick 3)")
@@ -167,7 +167,7 @@ def _tasks(asked: list[Named], options: argparse.Namespace, kind: DeviceKind) ->
 
 
 def _laid_out(task: Task, asked: list[str] | None) -> Task:
-    """The task with its inputs as the user wants them to lie."""
+    """The task with its inputs in the requested layouts."""
     if not asked:
         return task
     layouts = {name: layout for name, _, layout in (one.partition("=") for one in asked)}
@@ -202,7 +202,7 @@ def measured(tasks: list[Task], ops: list[str], settings: Settings, console: Con
 
 
 def _say(bar: Progress, whole: TaskID, what: str) -> None:
-    """What comes next: on the bar, or as a line where the output is no terminal."""
+    """Announces the next step: on the progress bar, or as a line if the output is not a terminal."""
     (task,) = bar.tasks
     bar.update(whole, description=what, completed=task.completed + bool(task.description))
     if bar.disable:

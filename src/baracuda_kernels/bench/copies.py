@@ -1,4 +1,4 @@
-"""The floor: copies that move as many bytes as an op has to."""
+"""The floor: copies that move as many bytes as an op must."""
 
 from __future__ import annotations
 

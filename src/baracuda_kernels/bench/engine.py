@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass
 class Row:
-    """One problem. A kernel in `wrong` has no time; if that is the chosen one, nothing has."""
+    """One problem. A kernel in `wrong` has no time; if that is the chosen one, nothing is timed."""
 
     op: str
     problem: str
@@ -85,11 +85,11 @@ class Row:
 
     @property
     def share_of_floor(self) -> float | None:
-        """1 at the speed of the floor, less where slower."""
+        """Floor / ours: 1 at the speed of the floor, less if slower."""
         return self.floor.median / self.ours.median if self.floor and self.ours else None
 
     def times_faster_than(self, contender: str) -> float | None:
-        """How many of our runs fit into one of the contender's."""
+        """The contender's time divided by ours."""
         return self.times[contender].median / self.ours.median if self.ours and contender in self.times else None
 
     def others(self) -> list[str]:
@@ -102,7 +102,7 @@ class Row:
 
 
 def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
-    """The problems to time: all showcases of the ops, or a few of each op and element, the first and others spread evenly."""
+    """The problems to time: all showcase problems of the ops, or a few of each op and dtype, the first and others spread evenly."""
     plans = registry.plans()
     for op in ops:
         by_element: dict[ElementKind, list[Descriptor]] = {}
@@ -116,7 +116,7 @@ def showcase(ops: list[str], per_element: int | None = None, kind: DeviceKind = 
 
 
 def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.CPU) -> Iterator[Task]:
-    """How the time grows: the first showcase problem of each op, with each of the values ("seq_len=1024,4096") of one field."""
+    """The first showcase problem of each op, with each of the values ("seq_len=1024,4096") of one field."""
     name, _, values = field_and_values.partition("=")
     for op in ops:
         first = next(showcase([op], 1, kind))
@@ -125,7 +125,7 @@ def varied(ops: list[str], field_and_values: str, kind: DeviceKind = DeviceKind.
 
 
 def of_every_kind(ops: list[str], device: Device) -> Iterator[Task]:
-    """The first showcase problem of each op and element, of every kind that there is of it."""
+    """The first showcase problem of each op and dtype, for every kind of the op."""
     for first in showcase(ops, 1, device.kind):
         given = {each.name: getattr(first.descriptor, each.name) for each in fields(first.descriptor)}
         given.pop("parameters", None)  # which belong to a kind
@@ -227,7 +227,7 @@ def _product(
 
     from baracuda_kernels.interop.torch_views import DTYPES
 
-    # Large enough that the matrix units are busy; the time is scaled.
+    # Large enough that the tensor cores are busy; the time is scaled.
     extent = max(4096, round((flops / 2) ** (1 / 3) / 256) * 256)
     dtype = DTYPES[element_of(descriptor)]
     # Normal numbers: a device multiplies those between 0 and 1 faster, since fewer of their bits change.

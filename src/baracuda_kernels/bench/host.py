@@ -101,7 +101,7 @@ def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, An
 
 @contextlib.contextmanager
 def _one_torch_thread() -> Iterator[None]:
-    """Waking a second thread for 32 numbers would be held against PyTorch, and on a busy machine takes milliseconds."""
+    """Runs PyTorch on one thread: waking a second one for 32 numbers takes milliseconds on a busy machine, which would be unfair."""
     import torch
 
     before = torch.get_num_threads()

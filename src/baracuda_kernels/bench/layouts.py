@@ -1,4 +1,4 @@
-"""How the inputs of a timed problem lie: row by row, unless something else is said of one."""
+"""Layouts of the inputs of a timed problem: row-major unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Layouts = Mapping[str, str]  # by the input's name
 
 
 def stored_shape(shape: Shape, layout: str | None) -> Shape:
-    """The part of it that lies in memory, and is broadcast to the rest."""
+    """The shape in memory, which is broadcast to the rest."""
     if layout not in KEPT_AXIS:
         return shape
     kept = len(shape) + KEPT_AXIS[layout]
@@ -24,7 +24,7 @@ def stored_shape(shape: Shape, layout: str | None) -> Shape:
 
 
 def place(values: Any, shape: Shape, layout: str | None, dtype: Any, device: str) -> Any:
-    """A tensor of the shape in that layout, with those of the values that it has a place for."""
+    """A tensor of the shape in that layout, filled with the values; a broadcast one with a part of them."""
     import torch
 
     stored = stored_shape(shape, layout)
@@ -37,5 +37,5 @@ def place(values: Any, shape: Shape, layout: str | None, dtype: Any, device: str
 
 
 def describe_layouts(layouts: Layouts) -> str:
-    """Such as "input transposed, other row"."""
+    """The layouts as text, such as "input transposed, other row"."""
     return ", ".join(f"{name} {layout}" for name, layout in layouts.items())

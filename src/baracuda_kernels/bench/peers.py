@@ -1,4 +1,4 @@
-"""What the kernels are timed beside. Each op package declares its own in `peers.py`:
+"""What the kernels are compared with in the bench. Each op package declares its own in `peers.py`:
 
 a function named like the op, taking the descriptor and the operands (PyTorch tensors by name, outputs included), that
 yields the peers' names and zero-argument callables. Nothing costly happens before a callable's first call.
@@ -25,11 +25,11 @@ Call = Callable[[], object]
 
 
 class PeerUnavailable(Exception):
-    """A peer that cannot take part here, and why."""
+    """A peer that cannot run here, and why."""
 
 
 def peers_of(plan: type[Plan[Any, Any]], descriptor: Any, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
-    """The peers that the op's package declares; none where it declares none."""
+    """The peers that the op's package declares, if any."""
     package = plan.__module__.rpartition(".")[0]
     if importlib.util.find_spec(f"{package}.peers") is None:
         return

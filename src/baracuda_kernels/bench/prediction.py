@@ -1,4 +1,4 @@
-"""How long a plan will take, before it runs: what this machine's memory and matrix units allow, and how near the kernel comes to that.
+"""How long a plan will take, before it runs: what this machine's memory and tensor cores allow, and how near the kernel comes to that.
 
 A copy of as many bytes and the rate of matrix products are measured when they are first asked for, in a fraction of a second. How near each
 kernel comes is known from recorded runs: `shares.json` is made from them by `make docs`.
@@ -46,7 +46,7 @@ class Prediction:
 
 
 def predict(plan: Plan[Any, Any]) -> Prediction:
-    """For contiguous operands that are in whatever caches they fit."""
+    """The predicted time, for contiguous operands that are in the caches that they fit."""
     descriptor, device = plan.descriptor, plan.device
     moved, flops = bytes_moved(type(plan), descriptor), plan.cases.flops(descriptor)
     floor = _copy_time(device, moved)
@@ -60,7 +60,7 @@ def predict(plan: Plan[Any, Any]) -> Prediction:
 
 @functools.cache
 def _shares() -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """By kind of device and kernel: problems, and the share that was reached."""
+    """Recorded problems and the share of the floor that was reached, by kind of device and kernel."""
     text = resources.files("baracuda_kernels.bench").joinpath("shares.json").read_text(encoding="utf-8")
     shares: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(text)
     return shares
@@ -83,7 +83,7 @@ def _is_number(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _copy_time(device: Device, moved: int) -> float:
-    """Of the fastest copy of so many bytes, again and again in the same memory; of more than the caches hold, in proportion."""
+    """The time of the fastest copy of so many bytes, repeated in the same memory; extrapolated in proportion beyond the caches."""
     size = min(moved, _MOST_COPIED)
     times = interleaved(copies(size, device), _ROUNDS, clock_of(device))
     return min(each.minimum for each in times.values()) * moved / max(1, size)

@@ -141,7 +141,7 @@ def _array_module(device: Device | None) -> Any:
 
 
 def widened(tensor: Any) -> Any:
-    """In f64, or in complex numbers of it."""
+    """The values in f64, or as complex numbers of f64."""
     return tensor.cdouble() if tensor.is_complex() else tensor.double()
 
 

@@ -1,4 +1,4 @@
-"""A roofline as an SVG: what each problem reached, against what the memory and the matrix units allow at its intensity."""
+"""A roofline as an SVG: what each problem reached, against what the memory and the tensor cores allow at its intensity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long commands are stopped, and what becomes of their output when nobody reads it any more."""
+"""How long commands are stopped, and what happens when the reader of their output has gone."""
 
 from __future__ import annotations
 

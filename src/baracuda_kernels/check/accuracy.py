@@ -1,4 +1,4 @@
-"""How far single results of the ops on elements are from the exact ones, in units in the last place."""
+"""How far single results of the elementwise ops are from the exact ones, in units in the last place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LARGEST = {
 }
 
 
-# What an op on elements may be off the exact result. Half a unit of those of halves is the rounding that even the nearest half has.
+# How far an elementwise op may be off the exact result. In f16 and bf16 half a unit more, since the nearest number is that far off already.
 ALLOWED = {ElementKind.F32: 4.0, ElementKind.F16: 1.5, ElementKind.BF16: 1.5}
 AT_A_TIME = 1 << 20
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "scipy")
@@ -106,7 +106,7 @@ def results_of(plan: AnyPlan, descriptor: Any, values: Any, stream: Stream | Non
 
 
 def worst(result: Any, exact: Any, values: Any, element: ElementKind) -> Worst:
-    """Of results of `element`. What the exact result is rounded to stands for it where that is infinite."""
+    """The worst error of results in `element`. Where the exact result rounds to infinity, infinity is expected."""
     import numpy
 
     nearest = rounded(exact, element)
@@ -132,7 +132,7 @@ def worst(result: Any, exact: Any, values: Any, element: ElementKind) -> Worst:
 
 @dataclass(frozen=True)
 class Question:
-    """How far is this op off, on that device? Of f32 so many operands are tried, of halves all."""
+    """How far is this op off, on that device? Of f32 so many operands are tried, of 16-bit floats all."""
 
     op: str
     element: ElementKind
@@ -142,7 +142,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Measured:
-    """The answer."""
+    """The worst error that was found."""
 
     op: str
     element: str
@@ -157,7 +157,7 @@ class Measured:
 
 
 def measured_ops() -> list[str]:
-    """Those of one float that give a float."""
+    """The unary ops that take a float and give a float."""
     from baracuda_kernels.ops.elementwise.tables import UNARY
 
     return [name for name, row in UNARY.items() if ElementKind.F16 in row.elements and row.result is None]

@@ -73,7 +73,7 @@ def configurations(
 ) -> Iterator[tuple[Call, bool]]:
     """The calls of the problems that reach every tile, in the forms that ordinary operands lead to; each code once.
 
-    With `others`, the tiles that only a race can choose, instead of those of the rules.
+    With `others`, also the tiles that only effort=MEASURE can choose, instead of those of the rules.
     """
     seen = set()
     package = plan.__module__.rpartition(".")[0]
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m baracuda_kernels.check.aot", description=__doc__)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="such as triton.softmax; by default all")
     parser.add_argument("--arch", action="append", choices=list(PROFILES), help="by default all")
-    parser.add_argument("--others", action="store_true", help="the tiles that only a race can choose")
+    parser.add_argument("--others", action="store_true", help="also the tiles that only effort=MEASURE can choose")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th configuration, for a quick look")
     parser.add_argument("--most", type=int, metavar="N", help="of each kernel, N configurations at most")
     chosen = parser.parse_args(arguments)

@@ -37,7 +37,7 @@ def error_bound(
 
 
 def parts(values: Any) -> Any:
-    """Of complex numbers the real and the imaginary parts, along one more axis; other numbers as they are."""
+    """The real and imaginary parts of complex numbers, along one more axis; other numbers unchanged."""
     if values.dtype.kind != "c":
         return values
     return values.reshape(*values.shape, 1).view(values.real.dtype)
@@ -75,7 +75,7 @@ _LAST_PLACES = {ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), Eleme
 
 
 def ulps(result: Any, expected: Any, element: ElementKind) -> Any:
-    """Of every finite number the distance from what was expected, in units in the last place of that; flat."""
+    """The distance of every finite number from the expected one, in ulp of the latter; flat."""
     import numpy
 
     result, expected = parts(numpy.asarray(result)), parts(numpy.asarray(expected))

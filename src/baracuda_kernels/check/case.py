@@ -94,7 +94,7 @@ class Case:
 
     @property
     def operand_bytes(self) -> list[int]:
-        """Of every operand that may be given."""
+        """The bytes of all operands, optional ones included."""
         every = self.plan_type.args_type.OPERANDS
         return [operand.size(self.descriptor) for operand in every if operand.presence(self.descriptor) is not False]
 
@@ -127,7 +127,7 @@ def problems(plan_type: type[AnyPlan], element: ElementKind) -> tuple[tuple[Orig
 
 
 def all_cases(plan_type: type[AnyPlan], kernel: Kernel, element: ElementKind, device: Device, depth: Depth) -> list[Case]:
-    """Of the problems those that the kernel serves, and that can be tried here."""
+    """The cases that the kernel supports and that can be tried here."""
     every = (
         Case(plan_type, kernel, problem, device, number, origin, depth)
         for number, (origin, problem) in enumerate(problems(plan_type, element))

@@ -66,7 +66,7 @@ def unwritten(text: str) -> list[str]:
 
 
 def _parsed(text: str) -> list[tuple[list[str], str | None, str, str]]:
-    """Of every instruction the labels before it, its guard, name and operands."""
+    """Every instruction: the labels before it, its guard, name and operands."""
     program, labels = [], []
     for line in text.splitlines():
         if found := _LABEL.match(line):

@@ -22,7 +22,7 @@ from baracuda_kernels.lang.threads import get_num_threads
 
 
 def digest(case: Case) -> str:
-    """Of the bits of every output."""
+    """A digest of the bits of all outputs."""
     everything = hashlib.sha256()
     for bits in launched(case.plan, case.inputs()).bits.values():
         everything.update(bits)

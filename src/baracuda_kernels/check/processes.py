@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 
 def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator[A]:
-    """To one after the other; `jobs` of them at a time, in processes of their own. Ctrl-C ends these without a word."""
+    """Answers questions in order, `jobs` at a time, in separate processes. Ctrl-C ends these silently."""
     if jobs == 1:
         yield from map(answer, questions)
         return
@@ -50,7 +50,7 @@ def interrupts_wait() -> Iterator[None]:
 
 
 def end_when_interrupted() -> None:
-    """Without a traceback in each process: the one that asks says what happened."""
+    """Ends this process on Ctrl-C without a traceback: the parent reports it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -188,7 +188,7 @@ def rejections(case: Case) -> Iterator[Finding]:
 
 
 def allocation(case: Case) -> Iterator[Finding]:
-    """A run asks nobody for memory. What it may hold for a moment are Python's own small objects."""
+    """A run allocates no memory, except for Python's own small objects."""
     situation = Situation(case.plan)
     args, stream = situation.args(), case.stream
 

@@ -30,8 +30,8 @@ def page(lines: list[Line], record: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     said = "every promise was kept" if not failed else f"{len(failed)} promises were not kept"
     parts = [
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>What the numbers are worth</title>',
-        f"<style>{_STYLE}</style><h1>What the numbers are worth</h1>",
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Numerical guarantees</title>',
+        f"<style>{_STYLE}</style><h1>Numerical guarantees</h1>",
         f"<p>{escape(record['device'])}; {escape(versions)}; {escape(record['date'])}; depth {record['depth']}: {said}.</p>",
         *_table(lines),
         *_failures(failed),

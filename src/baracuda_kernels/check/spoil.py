@@ -61,7 +61,7 @@ class Situation:
         return Workspace.borrowed(self.zeros(size)) if size > 0 else Workspace.none()
 
     def zeros(self, size: int) -> Any:
-        """Bytes where the plan runs."""
+        """Zeroed bytes on the device of the plan."""
         if self.plan.device.kind is DeviceKind.CPU:
             return numpy.zeros(size, numpy.uint8)
         import torch

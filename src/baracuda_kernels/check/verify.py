@@ -72,7 +72,7 @@ class Result:
 
 
 def tasks(question: Question) -> list[Task]:
-    """In the order of the registry; what is asked of one problem stands together. Raises `WrongQuestion` where nothing is left."""
+    """The checks to run, in the order of the registry, grouped by problem. Raises `WrongQuestion` if there are none."""
     if question.check not in (None, *PROMISES):
         raise WrongQuestion(no_such("check", str(question.check), PROMISES))
     found = [task for plan, kernel in _kernels(question) for task in _tasks_of(plan, kernel, question)]
@@ -82,7 +82,7 @@ def tasks(question: Question) -> list[Task]:
 
 
 def _kernels(question: Question) -> list[tuple[type[AnyPlan], Kernel]]:
-    """Those that run here."""
+    """The kernels that the question asks about and that can run on this machine."""
     if absent := question.device.reasons_absent():
         raise WrongQuestion(f"{absent[0]}.")
     every = [(plan, kernel) for plan in question.plans for kernel in plan.kernels]
@@ -190,7 +190,7 @@ class Line:
 
     @property
     def closest(self) -> Errors | None:
-        """Of the errors the one that comes closest to what is allowed."""
+        """The error that comes closest to its bound."""
         return max(self.errors, key=lambda errors: share_of_bound(errors), default=None)
 
     @property

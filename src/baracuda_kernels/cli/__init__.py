@@ -19,7 +19,7 @@ def _run(arguments: list[str] | None) -> int:
     from baracuda_kernels.cli import accuracy, bench, cache, demo, explain, ops, tune, verify
 
     parser = argparse.ArgumentParser(
-        prog="baracuda-kernels", description="ML ops as plans: which kernel runs and why, and what its numbers are worth."
+        prog="baracuda-kernels", description="ML ops as plans: which kernel runs and why, and its numerical guarantees."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {baracuda_kernels.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

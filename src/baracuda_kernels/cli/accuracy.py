@@ -1,6 +1,6 @@
-"""`accuracy`: how far ops on elements are from the exact results, over millions of operands.
+"""`accuracy`: how far elementwise ops are from the exact results, over millions of operands.
 
-baracuda-kernels accuracy                         every op of one float: f32 over ten million operands, halves over all there are
+baracuda-kernels accuracy                         every unary op of floats: f32 over ten million operands, f16 and bf16 over all 65,536
 baracuda-kernels accuracy exp gelu --element bf16
 baracuda-kernels accuracy --device cuda --jobs 8 --json run.json
 """
@@ -26,11 +26,11 @@ ELEMENTS = (ElementKind.F32, ElementKind.F16, ElementKind.BF16)
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "accuracy",
-        help="measure the errors of ops on elements",
+        help="measure the errors of elementwise ops",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all of one float")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="by default all unary ops of floats")
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CPU, help="default: cpu")
     parser.add_argument("--element", type=ElementKind, choices=ELEMENTS, help="by default each of them")
     parser.add_argument("--count", type=count, default=10_000_000, help="operands in f32 (default: 10 million)")
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         )
     out.print(shown)
     held = sum(each.holds for each in found)
-    out.print(f"{held} of {len(found)} within their bounds: 4 ulp in f32, 1 of the nearest in halves.")
+    out.print(f"{held} of {len(found)} within their bounds: 4 ulp in f32, 1 of the nearest in f16 and bf16.")
     if options.json:
         options.json.write_text(accuracy.as_json(found, device), encoding="utf-8")
     return INTERRUPTED if len(found) < len(questions) else int(held < len(found))

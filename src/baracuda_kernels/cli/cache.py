@@ -11,7 +11,7 @@ from baracuda_kernels.core.explanation import bytes_in_words
 
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("cache", help="the compiled kernels on disk: how many, and away with them", description=__doc__)
+    parser = commands.add_parser("cache", help="show or clear the compiled kernels on disk", description=__doc__)
     parser.add_argument("--clear", action="store_true", help="remove them; they are compiled again when they are needed")
     parser.set_defaults(run=run)
 

@@ -20,7 +20,7 @@ from baracuda_kernels.core.machine import cores, cpu_name
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("demo", help="every op, checked and timed, in one table", description=__doc__)
-    parser.add_argument("--problems", type=int, default=1, metavar="N", help="per op and element, of its showcase (default 1)")
+    parser.add_argument("--problems", type=int, default=1, metavar="N", help="showcase problems per op and dtype (default 1)")
     parser.set_defaults(run=run)
 
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     for line in report.remarks(rows):
         out.print(line, style="red" if line.startswith("WRONG") else None, markup=False)
     right = sum(row.ours is not None for row in rows)
-    out.print(f"{right} of {len(rows)} results within the error bound of their element.")
+    out.print(f"{right} of {len(rows)} results within the error bound of their dtype.")
     return int(any(row.wrong for row in rows))
 
 

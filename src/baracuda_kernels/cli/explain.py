@@ -1,4 +1,4 @@
-"""`baracuda-kernels explain OP`: which kernel would serve a problem, what it promises, and why not the others."""
+"""`baracuda-kernels explain OP`: which kernel runs a problem, its guarantees, and why not the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MEANINGS = {
 
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("explain", help="which kernel serves a problem, and why not the others", description=__doc__)
+    parser = commands.add_parser("explain", help="which kernel runs a problem, and why not the others", description=__doc__)
     parser.add_argument("op", metavar="OP", help="such as softmax_backward or gelu; `explain OP --help` lists its options")
     parser.add_argument("options", nargs=argparse.REMAINDER, metavar="...", help="such as --shape 64,1024 --dtype bf16")
     parser.set_defaults(run=run)
@@ -83,8 +83,8 @@ def _parser(op: str, plan: type[Plan[Any, Any]]) -> argparse.ArgumentParser:
     parser.add_argument("--no-times", action="store_true", help="nothing that depends on how fast this machine is")
     parser.add_argument("--wisdom", type=Path, help="times measured before, as `tune` writes them")
     group = parser.add_argument_group("preferences")
-    group.add_argument("--backend", type=str.lower, choices=[kind.value for kind in BackendKind], help="this one or none")
-    group.add_argument("--max-workspace", type=int, metavar="BYTES", help="no kernel that needs more")
+    group.add_argument("--backend", type=str.lower, choices=[kind.value for kind in BackendKind], help="only this backend")
+    group.add_argument("--max-workspace", type=int, metavar="BYTES", help="only kernels that need no more workspace than this")
     group.add_argument("--deterministic", action="store_true", help="no kernel whose bits vary from run to run")
     group.add_argument("--batch-invariant", action="store_true", help="no kernel whose bits depend on the batch")
     group.add_argument("--allow-tf32", action="store_true", help="products of f32 may be taken in TF32")

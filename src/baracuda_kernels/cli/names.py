@@ -32,7 +32,7 @@ class Named(NamedTuple):
     fields: dict[str, Any]
 
     def problem(self, given: dict[str, Any]) -> Descriptor:
-        """With these fields; those that neither they nor the name say are those of the first showcase problem."""
+        """The problem with these fields; the others come from the name or from the first showcase problem."""
         return self.plan.cases.from_options(self.fields | given)
 
     def showcase(self, kind: DeviceKind) -> Iterator[Descriptor]:

@@ -36,7 +36,7 @@ MEASURE = PlanPreference(effort=Effort.MEASURE)
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "tune",
-        help="race the candidates ahead of time, and keep what was found",
+        help="race the candidates ahead of time and save the result",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""`baracuda-kernels verify`: does every kernel on this machine keep its promises?
+"""`baracuda-kernels verify`: does every kernel on this machine keep its guarantees?
 
 baracuda-kernels verify                       every op: a few minutes; --quick takes about one, --full about half an hour
 baracuda-kernels verify softmax rms_norm      these
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "verify",
-        help="check what every kernel here promises",
+        help="check the guarantees of every kernel on this machine",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,7 +46,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--kernel", metavar="NAME", help="only this one, such as numba.softmax")
     parser.add_argument("--element", type=_element, metavar="NAME", help="only this one, such as bf16")
     parser.add_argument("--check", metavar="NAME", help="only this one, such as repeats")
-    parser.add_argument("--case", type=int, metavar="N", help="only the problem of this number")
+    parser.add_argument("--case", type=int, metavar="N", help="only the problem with this index")
     parser.add_argument(
         "--jobs",
         type=count,
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[Result]:
-    """To all of them, or, if it is interrupted, to those that are answered by then."""
+    """The results of all checks, or, if interrupted, of those done by then."""
     from baracuda_kernels.check import verify
     from baracuda_kernels.check.processes import answers
 
@@ -147,7 +147,7 @@ def _table(lines: list[Line]) -> Table:
 
 
 def _heading(check: str) -> str:
-    """Long words in two lines."""
+    """A heading, long words broken into two lines."""
     return check if len(check) <= 7 else f"{check[:-5]}-\n{check[-5:]}"
 
 

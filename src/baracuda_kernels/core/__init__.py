@@ -1,1 +1,1 @@
-"""The vocabulary and the machine: written once for all ops, and knowing none of them."""
+"""What all ops share: descriptors, plans, kernels, layouts, functions. It imports no op."""

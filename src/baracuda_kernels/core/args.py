@@ -74,7 +74,7 @@ class Operand:
         return True if self.present_rule else None
 
     def is_given(self, descriptor: Descriptor, with_optional: bool) -> bool:
-        """Whether it is there in a call with all, or without any, of what the caller may choose."""
+        """Whether it is given in a call with all, or with none, of the optional operands."""
         presence = self.presence(descriptor)
         return with_optional if presence is None else presence
 
@@ -150,13 +150,13 @@ def scratch(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
 
 
 def unit_last_axis(name: str, layout: Layout) -> Iterator[Reason]:
-    """The last axis lies side by side in memory. Of an array without elements strides mean nothing."""
+    """The last axis is contiguous. Of an array without elements strides mean nothing."""
     if layout.count and layout.shape and layout.shape[-1] > 1 and layout.stride[-1] != 1:
         yield Reason(ReasonCode.STRIDE, name, f"stride {layout.stride[-1]} on the last axis", "stride 1")
 
 
 def contiguous(name: str, layout: Layout) -> Iterator[Reason]:
-    """Row-major without gaps: anything else is sensible, but not served."""
+    """Row-major without gaps; any other layout is `Unsupported`."""
     if not layout.is_contiguous:
         yield Reason(ReasonCode.LAYOUT, name, f"shape {layout.shape} with stride {layout.stride}", "a contiguous array")
 

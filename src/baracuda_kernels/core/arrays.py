@@ -25,7 +25,7 @@ _seers: dict[type, Seer] = {}
 
 
 def see(array: Any) -> Seen:
-    """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of known elements."""
+    """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of a known dtype."""
     return seer_of(array)(array)
 
 
@@ -38,7 +38,7 @@ def seer_of(array: Any) -> Seer:
 
 
 def glance(array: Any) -> Seen | None:
-    """What `see` says of the kinds of array seen before; None where there is anything to explain."""
+    """A fast `see` for kinds of array seen before; None if there is anything to explain."""
     seer = _seers.get(type(array))
     if seer is None:
         return None
@@ -90,7 +90,7 @@ def _misaligned(address: int, layout: Layout) -> Layout:
 
 
 def torch_seer(forward_ad: Any = None) -> Seer:
-    """With PyTorch's module of that name, tensors whose derivatives are being taken are refused: of results none would be."""
+    """Makes `see` for PyTorch. Tensors that are being differentiated are refused, since results would not be."""
 
     def see(tensor: Any) -> Seen:
         if tensor.is_neg() or tensor.is_conj():

@@ -1,4 +1,4 @@
-"""What is remembered, within bounds."""
+"""Bounded caches."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ class Once(Generic[T]):
 
 
 def forget_choices() -> None:
-    """Forgets every plan that was kept for the next call, since the next choice may be another."""
+    """Clears every cache of plans, since the next choice may differ."""
     for each in list(Bounded._all):
         each.clear()

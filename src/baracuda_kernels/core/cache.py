@@ -4,7 +4,7 @@ Who can write there decides what those processes run. So, as ssh does with its k
 others may write is refused: that is said once, and what is compiled is not kept. The same goes for whatever else stands in the way. No kernel
 fails for it.
 
-What was used longest ago is removed where there is too much, and what nobody has used for long.
+The least recently used files are removed if there is too much, and files that have not been used for long.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Kept(NamedTuple):
 
     @property
     def is_code(self) -> bool:
-        """And not a lock, or a part of what a process was writing when it was ended."""
+        """Whether it is a file of code, not a lock or an unfinished file of a process that was killed."""
         return self.name.endswith(".o")
 
 
 def kept(name: str, compile_: Callable[[], bytes]) -> bytes:
-    """The code of that name from disk, or compiled and kept there. Of several processes that need it at once, one compiles."""
+    """The code of that name from disk, or compiled and stored. Of several processes that need it at once, one compiles."""
     room = most_bytes()
     if not room:
         with notice.compiling():
@@ -89,7 +89,7 @@ def directory() -> Path:
 
 
 def most_bytes() -> int:
-    """`BARACUDA_CACHE_BYTES`, or what is usual."""
+    """How many bytes the cache may hold: `BARACUDA_CACHE_BYTES`, or the default."""
     wish = os.environ.get(ROOM, "").strip()
     if re.fullmatch("[0-9]{1,18}", wish):
         return int(wish)
@@ -140,7 +140,7 @@ class _Folder:
         return handle
 
     def code(self, name: str) -> bytes | None:
-        """None where there is none, or where it does not match its checksum and might crash the loader."""
+        """The code of that name; None if there is none, or if it does not match its checksum and might crash the loader."""
         name = f"{name}.o"
         try:
             handle = self._open(name, os.O_RDONLY)
@@ -162,7 +162,7 @@ class _Folder:
 
     @contextlib.contextmanager
     def turn(self, name: str) -> Iterator[None]:
-        """While one process compiles."""
+        """Holds the lock of that name, so that one process compiles and the others wait."""
         name = f"{name}.lock"
         with files.turn(name, self._open(name, os.O_RDWR | os.O_CREAT)):
             try:
@@ -182,12 +182,12 @@ class _Folder:
         return found
 
     def remove(self, name: str) -> None:
-        """Another process may have done so."""
+        """Removes the file, which another process may have removed already."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(name), dir_fd=self.handle)
 
     def prune(self, room: int) -> None:
-        """Keeps what fits, of what was used last. Who reads a file that goes has it open, and goes on reading."""
+        """Removes the least recently used files until the rest fits. A process that reads such a file has it open, and can finish."""
         now = time.time()
         for file in sorted(self.files(), key=lambda file: file.used, reverse=True):
             if file.is_code:
@@ -210,7 +210,7 @@ def _opened(path: Path, made: bool = False) -> Iterator[_Folder]:
 
 
 def _make(path: Path) -> None:
-    """With all folders above it that are missing, each for the user alone."""
+    """Creates the folder and its missing parents, each for the user alone."""
     with contextlib.suppress(FileExistsError):
         try:
             path.mkdir(0o700)
@@ -222,7 +222,7 @@ def _make(path: Path) -> None:
 
 
 def _demand_own(status: os.stat_result, path: Path) -> None:
-    """Where the system knows no owners, a user's folders are his own."""
+    """Raises unless the file belongs to the user alone. On systems without owners, any file passes."""
     if not hasattr(os, "geteuid"):
         return
     if status.st_uid != os.geteuid():
@@ -234,7 +234,7 @@ def _demand_own(status: os.stat_result, path: Path) -> None:
 
 
 def _header(name: str, code: bytes) -> bytes:
-    """Of a file's name as well, so that code goes by no other one."""
+    """The header of a file: a checksum of its name and its code, so that no file is loaded under another name."""
     return _MAGIC + hashlib.sha256(name.encode() + b"\0" + code).digest()
 
 

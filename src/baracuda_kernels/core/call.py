@@ -1,4 +1,4 @@
-"""A call that is ready to be repeated: its plan is selected, and how its results are made is known."""
+"""A call that is ready to be repeated: its plan is selected, and how its results are allocated is known."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Call:
         return fresh
 
     def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
-        """Runs into the caller's memory, as far as there is any."""
+        """Runs into the caller's memory; outputs that are not given are allocated."""
         straight = self._straight(sources, addresses, out) if self.returned == self.made and len(self.made) == 1 else None
         if straight is not None:
             self._used_on(stream, (out,))
@@ -156,7 +156,7 @@ class Call:
         return Workspace.over(self.framework.address(buffer), layout, buffer)
 
     def _straight(self, sources: list[Any], addresses: list[int], out: Any) -> Any:
-        """The args of a call into one array that is plainly fine; None where the long way has to find out."""
+        """The args of a call into one valid array, the fast path; None if a full check is needed."""
         seen, framework = glance(out), self.framework
         if seen is None or not seen[2] or seen[1].self_overlap is not False or framework_of(out) is not framework:
             return None
@@ -167,18 +167,18 @@ class Call:
         return self.plan.args_type.over(data, layouts, at)
 
     def _queued_on(self, stream: Stream) -> Any:
-        """Memory is made where it will be used, so that it is not given to others too early."""
+        """Allocates on the stream that uses the memory, so that the allocator does not reuse it too early."""
         queued_on = self.framework.queued_on
         return nullcontext() if queued_on is None or not self._is_queue(stream) else queued_on(stream)
 
     def _used_on(self, stream: Stream, arrays: Iterable[Any]) -> None:
-        """Of a stream that need not be the one the arrays were made on."""
+        """Tells the allocator that a stream uses these arrays, if that is not the one they were made on."""
         used_on = self.framework.used_on
         if used_on is not None and self._is_queue(stream) and stream.handle is not None:
             used_on(arrays, stream)
 
     def _is_queue(self, stream: object) -> bool:
-        """Whether work waits there; the plan says what is wrong with streams of another device."""
+        """Whether it is a stream that queues work. The plan refuses streams of another device."""
         device = self.plan.device
         return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
@@ -221,7 +221,7 @@ class Call:
         raise rejection(self.function.name, reasons)
 
     def _by_our_names(self, error: Error) -> Error:
-        """The error about operands of the plan, by the names that the function has for them."""
+        """The error about the plan's operands, with the function's names for them."""
         names = self.function.names
         reasons = [replace(reason, where=names.get(reason.where, reason.where)) for reason in error.reasons]
         return error if reasons == list(error.reasons) else rejection(error.subject, reasons)

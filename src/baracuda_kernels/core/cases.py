@@ -1,4 +1,4 @@
-"""The problems an op is tried and timed on. Tests, `verify`, bench and demo all draw from here."""
+"""The problems an op is tested and timed on, shared by tests, `verify`, bench and demo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ D = TypeVar("D", bound=Descriptor)
 
 
 class Extreme(Enum):
-    """Numbers for which a kernel's NaN and infinities are where the formula's are."""
+    """Extreme inputs for which a kernel's NaN and infinities must be exactly where the formula's are."""
 
     NAN = "NaN"
     INFINITIES = "infinities"
@@ -33,12 +33,12 @@ class Part(NamedTuple):
 
 
 def places(count: int) -> list[int]:
-    """The first two, one in the middle and the last of so many; none where there is nothing to be independent of."""
+    """The indices of the first two, a middle and the last of so many; none of a single one."""
     return sorted({0, 1, count // 2, count - 1}) if count > 1 else []
 
 
 def entry(name: str, values: Any, number: int) -> Any:
-    """One entry of the first axis, which stays."""
+    """One entry along the first axis, which is kept with extent 1."""
     return values[number : number + 1]
 
 
@@ -52,43 +52,43 @@ class Cases(Generic[D]):
         self.descriptor = descriptor
 
     def corners(self, element: ElementKind) -> Iterator[D]:
-        """Problems that between them reach every corner of the op and every path of its kernels."""
+        """Problems that together reach every edge case of the op and every path of its kernels."""
         raise NotImplementedError
 
     def tiles(self, element: ElementKind) -> Iterator[D]:
-        """Problems that between them reach every tile a CUDA kernel can be launched with. Only their extents matter."""
+        """Problems that together reach every tile a CUDA kernel can be launched with. Only their extents matter."""
         return self.corners(element)
 
     def draw(self, random: Random, element: ElementKind) -> D:
-        """A random valid problem, small enough to check in a blink."""
+        """A random valid problem, small enough to check quickly."""
         raise NotImplementedError
 
     def showcase(self) -> Iterator[D]:
-        """What the bench and the demo time, the most telling first."""
+        """What the bench and the demo time, the most representative first."""
         raise NotImplementedError
 
     def cuda_showcase(self) -> Iterator[D]:
-        """What is timed on a CUDA device, where problems have to be larger."""
+        """What is timed on a CUDA device, where problems must be larger."""
         return self.showcase()
 
     def showcase_layouts(self, descriptor: D) -> Iterator[dict[str, str]]:
-        """In which layouts such a problem is timed: by the input's name, how it lies where that is not row by row (see `bench.layouts`)."""
+        """The layouts in which a problem is timed: by the input's name, its layout if not row-major (see `bench.layouts`)."""
         yield {}
 
     def inputs(self, descriptor: D, rng: Any) -> dict[str, Any]:
-        """Inputs as float64 arrays, by name; those left out are normal random numbers."""
+        """Inputs as float64 arrays, by name; missing ones are drawn from a normal distribution."""
         return {}
 
     def parts(self, descriptor: D) -> Iterator[Part]:
-        """Which parts of a problem are independent of the rest, a few telling ones; none of an op without a batch."""
+        """A few parts of a problem that are independent of the rest; none for an op without a batch."""
         yield from ()
 
     def from_options(self, options: dict[str, Any]) -> D:
-        """The problem that a user names by some of its fields; the others are those of the first showcase."""
+        """The problem with these fields; the others are those of the first showcase problem."""
         return replace(next(self.showcase()), **options)
 
     def bytes_read(self, descriptor: D, operands: Sequence[Operand]) -> dict[str, int]:
-        """What kernels have to read of each input: all of it, unless no result depends on its elements."""
+        """Bytes that kernels must read of each input: all of it, unless no result depends on its elements."""
         given = (each for each in operands if not each.writes and each.presence(descriptor) is not False)
         return {each.name: each.size(descriptor) for each in given}
 

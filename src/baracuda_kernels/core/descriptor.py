@@ -71,12 +71,12 @@ class Descriptor:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def plain(self) -> dict[str, Any]:
-        """The fields as JSON can hold them."""
+        """The fields as plain data, which JSON can hold."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def of_plain(cls, values: Mapping[str, Any]) -> Self:
-        """The descriptor that `plain` was asked of. Raises `InvalidProblem` for anything else."""
+        """The descriptor from the result of `plain`. Raises `InvalidProblem` for anything else."""
         hints = typing.get_type_hints(cls)
         known = [field.name for field in fields(cls)]
         reasons = [
@@ -91,7 +91,7 @@ class Descriptor:
         return cls(**{name: _member(hints[name], value) for name, value in values.items()})
 
     def check(self) -> Iterator[Reason]:
-        """A reason for each thing about this problem that is nonsense."""
+        """Yields a reason for each thing that is invalid about this problem."""
         yield from ()
 
     def repeated(self, count: int) -> Self | None:
@@ -112,14 +112,14 @@ class Descriptor:
 
 
 class OnElements(Descriptor):
-    """Every element of a tensor of `shape` is computed for itself."""
+    """Mixin: every element of a tensor of `shape` is computed independently."""
 
     def repeated(self: Any, count: int) -> Any:
         return replace(self, shape=(count, *self.shape))
 
 
 class InBatches(Descriptor):
-    """The `batch_size` entries along the first axis are computed each for itself."""
+    """Mixin: the `batch_size` entries along the first axis are computed independently."""
 
     def repeated(self: Any, count: int) -> Any:
         return replace(self, batch_size=count * self.batch_size)
@@ -244,7 +244,7 @@ def finite(**numbers: float) -> Iterator[Reason]:
 
 
 def element_of(descriptor: Descriptor) -> ElementKind:
-    """The element that names the problem; every descriptor has one."""
+    """The main dtype of the problem; every descriptor has one."""
     element = getattr(descriptor, "element")  # noqa: B009 - declared by subclasses
     assert isinstance(element, ElementKind)
     return element

@@ -1,4 +1,4 @@
-"""Where memory lies and kernels run."""
+"""The devices that memory is on and kernels run on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeviceKind(Enum):
 
 @dataclass(frozen=True)
 class CudaProfile:
-    """What kernels are chosen by on a CUDA device; all of it plain numbers, so a choice can be asked for without the device."""
+    """The properties of a CUDA device that choices depend on; plain numbers, so choices can be made without the device."""
 
     capability: tuple[int, int]
     multiprocessors: int
@@ -57,7 +57,7 @@ class Device:
         return "cpu" if self.kind is DeviceKind.CPU else f"{self.kind}:{self.index}"
 
     def reasons_absent(self) -> list[Reason]:
-        """Why nothing can run here: empty where the device is there."""
+        """Why nothing can run on it; empty if the device is present."""
         if self.kind is DeviceKind.CPU:
             return []
         if is_forked():
@@ -69,13 +69,13 @@ class Device:
         return [Reason(ReasonCode.DEVICE_ABSENT, str(self), f"{count} CUDA devices", "a CUDA device of that index with its driver")]
 
     def arch(self) -> ArchSku:
-        """The architecture whose kernels run here."""
+        """The architecture whose kernels run on it."""
         if self.kind is DeviceKind.CPU:
             return _CPU_ARCHITECTURES.get(platform.machine().lower(), ArchSku.CPU)
         return ArchSku.cuda(*self.profile().capability)
 
     def profile(self) -> CudaProfile:
-        """The profile of a CUDA device that is there."""
+        """The profile of a CUDA device, which must be present."""
         return _profile(self.index)
 
 
@@ -105,6 +105,6 @@ def cuda_device_count() -> int:
 
 
 def is_forked() -> bool:
-    """Whether CUDA had begun in a process that this one was forked from, so that it is lost here."""
+    """Whether this process was forked from one that had initialized CUDA, which is unusable here then."""
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.cuda._is_in_bad_fork())

@@ -52,7 +52,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def _tensor_of(capsule: Any) -> tuple[_DLTensor, bool]:
-    """What a capsule that nobody has consumed says, and whether the memory is read-only."""
+    """The tensor in an unconsumed capsule, and whether its memory is read-only."""
     if type(capsule).__name__ != "PyCapsule":
         raise ValueError(f"__dlpack__ gave a {type(capsule).__name__} and no capsule")
     name = _name(capsule)
@@ -69,7 +69,7 @@ def _tensor_of(capsule: Any) -> tuple[_DLTensor, bool]:
 
 
 class CapsuleView:
-    """What a capsule says. The capsule is kept, unconsumed: its own destructor releases the memory when the view goes."""
+    """The contents of a capsule, which is kept unconsumed: its own destructor releases the memory when the view is dropped."""
 
     __slots__ = ("address", "capsule", "device", "element", "read_only", "shape", "stride")
 

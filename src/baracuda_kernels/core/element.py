@@ -1,4 +1,4 @@
-"""What one number in memory is."""
+"""The dtypes of operands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ElementKind(Enum):
-    """The element of an operand. The value is the short name used on the command line and in reports."""
+    """The dtype of an operand. The value is the short name used on the command line and in reports."""
 
     F32 = "f32"
     F64 = "f64"
@@ -44,7 +44,7 @@ class ElementKind(Enum):
         name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
         kind = _BY_NAME.get(str(name).removeprefix("torch."))
         if kind is None:
-            raise ValueError(f"no element corresponds to {dtype!r}; known are {', '.join(k.value for k in cls)}")
+            raise ValueError(f"no dtype corresponds to {dtype!r}; known are {', '.join(k.value for k in cls)}")
         return kind
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Numbers to the bytes of an element and back, in NumPy, so that bf16 needs no framework. For checks and references, not for speed."""
+"""Conversion of numbers to the bytes of a dtype and back, in NumPy, so that bf16 needs no framework. For checks and references, not for speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CACHE_LINE = 64
 
 
 def aligned_bytes(size: int) -> Any:
-    """Without values, from the beginning of a cache line on; NumPy's own large arrays begin 16 bytes into a page."""
+    """Uninitialized bytes aligned to a cache line; NumPy's own large arrays begin 16 bytes into a page."""
     import numpy
 
     room = numpy.empty(size + CACHE_LINE, numpy.uint8)
@@ -51,7 +51,7 @@ def decode(data: Any, element: ElementKind) -> Any:
 
 
 def rounded(values: Any, element: ElementKind) -> Any:
-    """The values as the element can hold them, again as wide numbers of the same shape."""
+    """The values rounded to the dtype, as wide numbers of the same shape."""
     import numpy
 
     return decode(encode(values, element), element).reshape(numpy.shape(values))

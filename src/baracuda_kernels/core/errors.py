@@ -33,11 +33,11 @@ def _rebuild(cls: type[Error], state: dict[str, object]) -> Error:
 
 
 class InvalidProblem(Error, ValueError):
-    """A descriptor or a set of args that is nonsense."""
+    """A descriptor or a set of args that is invalid."""
 
 
 class Unsupported(Error, NotImplementedError):
-    """A sensible problem that no kernel here serves. `candidates` maps each kernel's name to its reasons."""
+    """A valid problem that no kernel here supports. `candidates` maps each kernel's name to its reasons."""
 
     def __init__(
         self, subject: str, reasons: Iterable[Reason] = (), candidates: dict[str, tuple[Reason, ...]] | None = None
@@ -55,11 +55,11 @@ class Unsupported(Error, NotImplementedError):
 
 
 class InvalidWisdom(Error, ValueError):
-    """A file of measured times that is corrupt, foreign or hostile. Nothing of it was used."""
+    """A file of measured times that is corrupt or malicious. Nothing of it was used."""
 
 
 class MisalignedOperand(Error, ValueError):
-    """An operand whose address or strides are not whole elements."""
+    """An operand whose address or strides are not multiples of the size of its dtype."""
 
 
 class _TooSmall(Error, ValueError):
@@ -93,7 +93,7 @@ class KernelInternal(Error, RuntimeError):
 
 @contextlib.contextmanager
 def typed(what_failed: str) -> Iterator[None]:
-    """Whatever a backend raises in here is an error of the library's."""
+    """Turns whatever a backend raises within into a `KernelInternal`."""
     try:
         yield
     except Error:
@@ -103,7 +103,7 @@ def typed(what_failed: str) -> Iterator[None]:
 
 
 def rejection(subject: str, reasons: Iterable[Reason]) -> Error:
-    """The error that a non-empty list of reasons amounts to: the most severe one decides its class, all are carried."""
+    """The error for a non-empty list of reasons: the most severe one decides its class, and it carries all."""
     reasons = tuple(reasons)
     order = list(Severity)
     worst = min(reasons, key=lambda reason: order.index(reason.code.severity))

@@ -1,4 +1,4 @@
-"""A selection, explained: what was chosen, what it promises, what it will cost, and why nothing else was."""
+"""A selection, explained: what was chosen, its guarantees, its cost, and why the others were not chosen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Explanation", "bytes_in_words"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """Plain data. Times are in seconds, None where nobody measured or asked."""
+    """The explanation of a plan, as data. Times are in seconds, None if not measured."""
 
     op: str
     problem: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Explanation:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Plain data, which JSON can hold."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Explanation:
         return "\n".join(lines)
 
     def costs(self) -> dict[str, str]:
-        """What it will take, as far as that is known, in words."""
+        """The known costs, in words."""
         said = {}
         if self.floor_seconds is not None and self.moved_bytes is not None:
             said["floor"] = f"{_duration(self.floor_seconds)} for {bytes_in_words(self.moved_bytes)} here"

@@ -1,4 +1,4 @@
-"""The array libraries whose arrays functions take and return. Which one made an array is told by its type."""
+"""The array libraries whose arrays functions take and return, recognized by the type of an array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Framework", "framework_of"]
 
 @dataclass(frozen=True)
 class Framework:
-    """How one library's arrays are made. One module of `interop` for each."""
+    """How arrays of one library are allocated; each has a module in `interop`."""
 
     name: str
     maker: Callable[[Shape, ElementKind, Device], Callable[[], Any]]  # makes arrays without values
@@ -48,7 +48,7 @@ _by_type: dict[type, Framework | None] = {}
 
 
 def framework_of(array: Any) -> Framework | None:
-    """None for what is no array of a known library."""
+    """The framework of an array; None if it is not an array of a known library."""
     kind = type(array)
     if kind not in _by_type:
         _by_type[kind] = _find(array)

@@ -65,7 +65,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Gradient:
-    """How a function's backward is fed and what it gives, as the names of its operands say."""
+    """The inputs and results of a function's backward, derived from the names of its operands."""
 
     function: Function  # the backward
     saved_inputs: tuple[str, ...]  # its inputs that are the forward's
@@ -76,7 +76,7 @@ class Gradient:
     elements: Mapping[str, str]  # its options `x_element`, each with the input of the forward that has this element
 
     def saving(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The forward's options with all that the backward reads among the results."""
+        """The forward's options, so that everything the backward reads is among the results."""
         flags = [f"{RETURN}{name}" for name in self.saved_outputs]
         return {name: True if name in flags else value for name, value in options.items()}
 

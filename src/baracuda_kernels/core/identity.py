@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def identity(value: Any) -> tuple[type, Any]:
-    """Equal for two values only where these are of one type and the same to the bit."""
+    """A key that is equal for two values only if they have the same type and the same bits."""
     kind = type(value)
     make = IDENTITIES[kind]
     return kind, value if make is None else make(value)

@@ -1,4 +1,4 @@
-"""Kernel records: who serves what, with which guarantee and workspace. Capability is data; the bodies live elsewhere."""
+"""Kernel records: what each kernel supports, with which guarantee and workspace. Capabilities are data; the bodies are elsewhere."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ Bind = Callable[[tuple[Layout | None, ...]], Launch]
 
 @runtime_checkable
 class CompilesWhenBound(Protocol):
-    """A launch whose machine code depends on the layouts, and can be made before the first run."""
+    """A launch whose machine code depends on the layouts, and can be compiled before the first run."""
 
     def get_ready(self) -> None: ...
 
 
 @runtime_checkable
 class CompilesForViews(Protocol):
-    """One whose machine code depends on where its operands begin as well."""
+    """A launch whose machine code depends on the alignment of its operands as well."""
 
     def get_ready_for(self, offsets: Sequence[int]) -> None:
-        """For views that begin so many bytes after arrays as they are allocated."""
+        """Compiles for views that begin so many bytes after the start of an allocation."""
 
 
 Limit = Callable[[Descriptor], Iterator[Reason]]
@@ -112,7 +112,7 @@ class Kernel:
         return kind is self.device or (kind is DeviceKind.CPU and self.backend is BackendKind.TRITON and is_interpreted())
 
     def reasons_against(self, descriptor: Descriptor, device: Device, preference: PlanPreference) -> Iterator[Reason]:
-        """Every reason why this kernel must not serve this problem here."""
+        """Every reason why this kernel cannot run this problem on this machine under this preference."""
         yield from self.reasons_against_machine(device)
         if preference.prefer_backend not in (None, self.backend):
             yield Reason(ReasonCode.NOT_PREFERRED, self.name, self.backend, preference.prefer_backend)
@@ -121,7 +121,7 @@ class Kernel:
         yield from unserved or self._reasons_against_promises(descriptor, preference)
 
     def reasons_against_problem(self, descriptor: Descriptor) -> Iterator[Reason]:
-        """Every reason why it serves this problem nowhere."""
+        """Every reason why it supports this problem on no machine."""
         if element_of(descriptor) not in self.elements:
             yield Reason(ReasonCode.ELEMENT_NOT_SERVED, self.name, element_of(descriptor), " or ".join(map(str, self.elements)))
         for limit in self.limits:
@@ -159,7 +159,7 @@ class Kernel:
             yield Reason(ReasonCode.SHARED_MEMORY, self.name, f"{profile.shared_bytes} bytes", f"{self.shared_bytes} bytes")
 
     def reasons_against_layout(self, name: str, layout: Layout) -> Iterator[Reason]:
-        """What this kernel asks of an operand beyond what the op does."""
+        """What this kernel requires of an operand's layout beyond what the op does."""
         if self.layout is LayoutSku.CONTIGUOUS and not layout.is_contiguous:
             got = f"shape {layout.shape} with stride {layout.stride}"
             yield Reason(ReasonCode.LAYOUT, name, got, f"a contiguous array, for {self.name}")
@@ -175,7 +175,7 @@ class Kernel:
 
 
 class Candidate(NamedTuple):
-    """A kernel with the tile of its own rule, or with another."""
+    """A kernel with its default tile, or with another."""
 
     kernel: Kernel
     tile: Any = None
@@ -185,13 +185,13 @@ class Candidate(NamedTuple):
         return self.kernel.name if self.tile is None else f"{self.kernel.name} {self.tile}"
 
     def guarantee(self, descriptor: Descriptor) -> PrecisionGuarantee:
-        """Where a tile was chosen by its time, problems that differ in their batch alone may have got different ones."""
+        """The kernel's guarantee; a tile chosen by timing is not batch-invariant, since it may differ between batch sizes."""
         promised = self.kernel.guarantee(descriptor)
         return promised if self.tile is None else replace(promised, batch_invariant=False)
 
 
 def candidates(kernels: Iterable[Kernel], descriptor: Descriptor, preference: PlanPreference) -> list[Candidate]:
-    """In the stated order, each kernel's own tile before its others."""
+    """In order of priority, each kernel's default tile before its others."""
     return [
         Candidate(kernel, tile)
         for kernel in kernels
@@ -203,7 +203,7 @@ def candidates(kernels: Iterable[Kernel], descriptor: Descriptor, preference: Pl
 
 
 def at_most(attribute: str, bound: int) -> Limit:
-    """A number of the descriptor stays within what the kernel serves."""
+    """A limit: a number of the descriptor is at most so large."""
 
     def limit(descriptor: Descriptor) -> Iterator[Reason]:
         value = getattr(descriptor, attribute)
@@ -229,12 +229,12 @@ def exact_order(descriptor: Descriptor) -> PrecisionGuarantee:
 
 
 def cublas_order(descriptor: Descriptor) -> PrecisionGuarantee:
-    """The guarantee of cuBLAS's products: it chooses its kernel, and with it the order of sums, by the whole problem."""
+    """The guarantee of cuBLAS's products: its choice of kernel, and so the order of sums, depends on the whole problem."""
     return replace(exact_order(descriptor), batch_invariant=False)
 
 
 def matrix_units(descriptor: Descriptor) -> PrecisionGuarantee:
-    """The guarantee of a kernel that multiplies on the matrix units: operands in the problem's element, sums in f32 or f64.
+    """The guarantee of a kernel that multiplies on the tensor cores: operands in the problem's element, sums in f32 or f64.
 
     How much of a problem one program takes depends on all of it, and with it the order of sums.
     """

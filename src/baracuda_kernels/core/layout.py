@@ -1,4 +1,4 @@
-"""How a view lies in memory: everything about an operand but its address.
+"""The layout of a view: everything about an operand but its address.
 
 Layouts are interned, so one that was seen before is the same object: plans key what they have already checked by it.
 """
@@ -18,7 +18,7 @@ _interned: dict[tuple[ElementKind, Shape, Shape, Device, int], Layout] = {}
 
 
 class Layout:
-    """Element, shape, stride in elements, device, and the bytes an address may be off its alignment."""
+    """Dtype, shape, stride in elements, device, and the bytes an address may be off its alignment."""
 
     __slots__ = ("device", "element", "high", "low", "mask", "misalignment", "self_overlap", "shape", "stride")
 
@@ -80,8 +80,7 @@ class Layout:
         return Layout.of(self.element, shape, self.stride, self.device, self.misalignment)
 
     def broadcast_to(self, shape: Shape) -> Layout:
-        """The layout of the same array seen in a larger shape, with a stride of 0 along what it is the same along; itself where that
-        cannot be."""
+        """The layout broadcast to a larger shape, with stride 0 along new axes; unchanged if it does not broadcast."""
         if not broadcasts_to(self.shape, shape):
             return self
         missing = len(shape) - len(self.shape)
@@ -153,7 +152,7 @@ def _has_self_overlap(shape: Shape, stride: Shape) -> bool:
 
 
 def may_share_memory(address: int, layout: Layout, other_address: int, other: Layout) -> bool:
-    """Whether two views have an element's byte in common. Exact, but for interleavings too hard to decide, which count as shared."""
+    """Whether two views share memory. Exact, except for interleavings too hard to decide, which count as shared."""
     if address + layout.low >= other_address + other.high or other_address + other.low >= address + layout.high:
         return False
     if layout.count == 0 or other.count == 0:

@@ -1,4 +1,4 @@
-"""What measured times depend on beside the problem: the device and its driver, the libraries, and this package's own kernels."""
+"""What measured times depend on besides the problem: the device and its driver, the libraries, and this package's kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def machine_of(device: Device) -> dict[str, str]:
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Of those packages that are installed."""
+    """The versions of the packages that are installed."""
     present = [name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is not None]
     return {name: version for name in present if (version := _version(name)) is not None}
 
@@ -68,14 +68,14 @@ def _accelerator(index: int) -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def _kernels() -> str:
-    """A digest of every source that kernels are made of: times of other kernels are not theirs."""
+    """A digest of the sources of all kernels: measured times are valid for these alone."""
     package = Path(__file__).parent.parent
     return hashlib.sha256(b"".join(digest_of_sources(package / folder) for folder in _KERNEL_FOLDERS)).hexdigest()[:16]
 
 
 @functools.cache
 def digest_of_sources(place: Path) -> bytes:
-    """Of a file, or of all in a folder and the folders in it."""
+    """A digest of a source file, or of all in a folder and its subfolders."""
     digest = hashlib.sha256()
     for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
         digest.update(file.relative_to(place.parent).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

@@ -1,4 +1,4 @@
-"""What to tell who asks for something by a name that nothing has."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as JSON can hold them."""
+"""Values as plain data, which JSON can hold."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Plan(Generic[D, A]):
 
     @classmethod
     def select(cls, stream: Stream, descriptor: D, preference: PlanPreference | None = None) -> Self:
-        """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if none serves."""
+        """Checks the problem, chooses a kernel and compiles it. Raises `Unsupported`, with every candidate's reasons, if there is none."""
         return cls._select(cls.kernels, stream, descriptor, preference)
 
     @classmethod
@@ -126,13 +126,13 @@ class Plan(Generic[D, A]):
 
     @classmethod
     def compile_candidates(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> None:
-        """Whatever a race for this problem runs; what is compiled is kept on disk, where other processes find it."""
+        """Compiles all candidates of a race for this problem; compiled code is kept on disk, where other processes find it."""
         _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
         cls._all_prepared(choices, stream, descriptor, preference)
 
     @classmethod
     def candidate_names(cls, stream: Stream, descriptor: D, preference: PlanPreference) -> list[str]:
-        """Whom a race for this problem would be between."""
+        """The names of the candidates of a race for this problem."""
         _, choices = cls._choices(cls.kernels, stream, descriptor, preference)
         return [choice.name for choice in choices]
 
@@ -140,7 +140,7 @@ class Plan(Generic[D, A]):
     def _choices(
         cls, kernels: tuple[Kernel, ...], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Kernel, tuple[Reason, ...]], list[Candidate]]:
-        """What speaks against each kernel, and the candidates that are left."""
+        """The reasons against each kernel, and the candidates that are left."""
         cls._check_selection(stream, descriptor, preference)
         against = {kernel: tuple(kernel.reasons_against(descriptor, stream.device, preference)) for kernel in kernels}
         able = [kernel for kernel in kernels if not against[kernel]]
@@ -185,7 +185,7 @@ class Plan(Generic[D, A]):
     def _all_prepared(
         cls, choices: Iterable[Candidate], stream: Stream, descriptor: D, preference: PlanPreference
     ) -> tuple[dict[Candidate, Self], _Unfit]:
-        """For a race; a tile that is no kernel's own rule's may not fit this device, and is left out then."""
+        """Prepares all candidates for a race; a tile that is not a default may not fit this device, and is left out then."""
         plans: dict[Candidate, Self] = {}
         unfit: _Unfit = {}
         for choice in choices:
@@ -271,7 +271,7 @@ class Plan(Generic[D, A]):
         return self._workspace_size
 
     def explain(self, with_times: bool = True) -> Explanation:
-        """Why this kernel, what it promises and what it will cost; `with_times` measures a copy of as many bytes."""
+        """Why this kernel, its guarantees and its cost; `with_times` measures a copy of as many bytes."""
         return Explanation.of(self, with_times)
 
     def __repr__(self) -> str:
@@ -349,7 +349,7 @@ class Plan(Generic[D, A]):
             raise self.failure(cause) from cause
 
     def admit(self, args: A) -> Launch:
-        """The launch for these args, checked. What was found of a layout once is remembered."""
+        """The launch for these args, checked. Results of checks are cached by layout."""
         launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
         if launch is None or self._reasons_against_overlap(args):
             self.can_implement(args).raise_if_rejected()
@@ -428,13 +428,13 @@ class Plan(Generic[D, A]):
 
 
 def _lost(choice: Candidate, winner: Candidate, seconds: Mapping[str, float]) -> Reason:
-    """Why a candidate that could have run did not."""
+    """Why a candidate that could have run was not chosen."""
     if choice.name in seconds and winner.name in seconds:
         got, best = (f"{seconds[name] * 1e6:.1f} µs" for name in (choice.name, winner.name))
         if seconds[choice.name] > seconds[winner.name]:
             return Reason(ReasonCode.SLOWER, choice.name, got, f"{winner.name}'s {best}")
         return Reason(ReasonCode.NOT_CLEARLY_FASTER, choice.name, got, f"well below {winner.name}'s {best}")
-    return Reason(ReasonCode.LATER_IN_ORDER, choice.name, f"after {winner.name}", "to be first")
+    return Reason(ReasonCode.LATER_IN_ORDER, choice.name, f"after {winner.name}", winner.name)
 
 
 def _same_view(a: Layout, b: Layout) -> bool:

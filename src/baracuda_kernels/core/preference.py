@@ -1,4 +1,4 @@
-"""What the caller asks of a selection beyond a right answer. Nothing here is ever ignored: what cannot be met is refused."""
+"""Requirements on the choice of a kernel. None is ever ignored: what cannot be met is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Effort(Enum):
 
 @dataclass(frozen=True)
 class PlanPreference:
-    """Narrows the choice of a kernel."""
+    """Requirements that a selected kernel must meet."""
 
     prefer_backend: BackendKind | None = None  # only kernels of this backend: NUMBA, TRITON or ATEN
     max_workspace_bytes: int | None = None  # only kernels that need no more scratch memory than this

@@ -38,7 +38,7 @@ _CLEARLY = 0.97  # of the first candidate's time: what is within noise of it doe
 
 
 def fastest(choices: Sequence[Candidate], seconds: Mapping[str, float]) -> Candidate:
-    """The first in the stated order, unless it was timed and another was clearly faster."""
+    """The candidate with the highest priority, unless it was timed and another was clearly faster."""
     first = choices[0]
     timed = [choice for choice in choices if choice.name in seconds]
     if first not in timed:
@@ -48,14 +48,14 @@ def fastest(choices: Sequence[Candidate], seconds: Mapping[str, float]) -> Candi
 
 
 def loaded_times(plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Device) -> dict[str, float]:
-    """What the wisdom that the caller has loaded says of this problem here."""
+    """The times of this problem on this machine in the loaded wisdom."""
     return wisdom.loaded.times(op_name(plan), descriptor, machine_of(device)) if len(wisdom.loaded) else {}
 
 
 def remembered_times(
     plan: type[Plan[Any, Any]], descriptor: Descriptor, device: Device, choices: Sequence[Candidate]
 ) -> dict[str, float]:
-    """Of one race: what the loaded wisdom or this process knows, whichever knows more of these candidates."""
+    """Known times of these candidates: from the loaded wisdom or from this process, whichever has more of them."""
     wanted, op, machine = {choice.name for choice in choices}, op_name(plan), machine_of(device)
     known = [source.times(op, descriptor, machine) for source in (wisdom.loaded, wisdom.measured)]
     return max(({name: seconds for name, seconds in each.items() if name in wanted} for each in known), key=len)
@@ -69,7 +69,7 @@ def times(plan: type[Plan[Any, Any]], plans: Mapping[Candidate, Plan[Any, Any]],
 
 
 def measure(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, float]:
-    """The shortest time of each, over rounds in which all have their turn."""
+    """The shortest time of each, over rounds in which all take turns."""
     some = next(iter(plans.values()))
     try:
         # Memory of the stream's own: were the race interrupted, it would not go to others before the launches are over.
@@ -143,7 +143,7 @@ def _random_args(plan: Plan[Any, Any]) -> Any:
 
 
 def _random_operand(rng: Any, shape: tuple[int, ...], element: ElementKind, device: Device) -> TensorMut:
-    """Values between 1/2 and 1, whatever the element: nothing that runs faster or slower than real data."""
+    """Values between 1/2 and 1, for any dtype: they run as fast as real data."""
     count = math.prod(shape)
     values = encode(rng.uniform(0.5, 1.0, min(count, _DIFFERENT_VALUES) or 1), element)
     return TensorMut.strided(_on(device, values, count * element.size), shape, row_major(shape), element=element)
@@ -156,7 +156,7 @@ def _room(size: int, device: Device) -> Any:
 
 
 def _on(device: Device, pattern: Any, size: int) -> Any:
-    """So many bytes, the pattern over and over."""
+    """So many bytes of a repeated pattern."""
     if device.kind is DeviceKind.CPU:  # as PyTorch and JAX lay their arrays
         import numpy
 

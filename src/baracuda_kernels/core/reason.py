@@ -1,4 +1,4 @@
-"""Why not: one closed catalogue, so that a refusal is data a program can read and a sentence a person can act on."""
+"""Reasons: one closed catalogue, so that a refusal is data for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Severity(Enum):
 
 
 class ReasonCode(Enum):
-    """Code, what it says, how severe it is."""
+    """A code, its text and its severity."""
 
     # a descriptor
     WRONG_TYPE = ("has the wrong type", Severity.INVALID)
@@ -32,7 +32,7 @@ class ReasonCode(Enum):
     MISSING_OPERAND = ("is missing", Severity.INVALID)
     UNEXPECTED_OPERAND = ("must be left out", Severity.INVALID)
     SHAPE = ("has the wrong shape", Severity.INVALID)
-    ELEMENT = ("has the wrong element", Severity.INVALID)
+    ELEMENT = ("has the wrong dtype", Severity.INVALID)
     DEVICE = ("is on the wrong device", Severity.INVALID)
     READ_ONLY = ("is read-only memory", Severity.INVALID)
     SELF_OVERLAP = ("overlaps itself", Severity.INVALID)
@@ -50,9 +50,9 @@ class ReasonCode(Enum):
     ARCHITECTURE = ("needs a newer architecture", Severity.UNSUPPORTED)
     SHARED_MEMORY = ("needs more shared memory than a block can have", Severity.UNSUPPORTED)
     CAPTURE = ("is being captured into a graph, and nothing can be compiled meanwhile", Severity.UNSUPPORTED)
-    ELEMENT_NOT_SERVED = ("does not serve this element", Severity.UNSUPPORTED)
-    LIMIT = ("is past what this kernel serves", Severity.UNSUPPORTED)
-    LAYOUT = ("has a layout this kernel does not serve", Severity.UNSUPPORTED)
+    ELEMENT_NOT_SERVED = ("does not support this dtype", Severity.UNSUPPORTED)
+    LIMIT = ("is beyond what this kernel supports", Severity.UNSUPPORTED)
+    LAYOUT = ("has a layout this kernel does not support", Severity.UNSUPPORTED)
     # a preference
     NOT_PREFERRED = ("is not the preferred backend", Severity.UNSUPPORTED)
     WORKSPACE_LIMIT = ("needs more workspace than the preference allows", Severity.UNSUPPORTED)
@@ -63,7 +63,7 @@ class ReasonCode(Enum):
     # a file
     NOT_WISDOM = ("is not a file of measured times", Severity.INVALID)
     # a candidate that could have run
-    LATER_IN_ORDER = ("comes later in the stated order", Severity.UNSUPPORTED)
+    LATER_IN_ORDER = ("has lower priority than", Severity.UNSUPPORTED)
     NOT_CLEARLY_FASTER = ("was not clearly faster when measured", Severity.UNSUPPORTED)
     SLOWER = ("was slower when measured", Severity.UNSUPPORTED)
 
@@ -85,4 +85,6 @@ class Reason:
     wanted: object
 
     def __str__(self) -> str:
+        if self.code is ReasonCode.LATER_IN_ORDER:
+            return f"{self.where} {self.code.says} {self.wanted}"
         return f"{self.where} {self.code.says}: got {self.got}, wanted {self.wanted}"

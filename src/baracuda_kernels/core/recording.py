@@ -35,7 +35,7 @@ _turn = Turn()
 
 @dataclass
 class Entry:
-    """One problem with the candidate that serves it."""
+    """One problem with the plan that was selected for it."""
 
     plan: Plan[Any, Any]
     selected: int = 0
@@ -45,7 +45,7 @@ class Entry:
 
 
 class Recording:
-    """Every plan selected and run while it was under way, in any thread."""
+    """Every plan selected and run during the recording, in any thread."""
 
     def __init__(self) -> None:
         self._selections: dict[Plan[Any, Any], int] = {}
@@ -54,7 +54,7 @@ class Recording:
         self._tallies: list[dict[Plan[Any, Any], list[int]]] = []
 
     def entries(self) -> list[Entry]:
-        """What was seen so far; plans that are alike are counted as one."""
+        """The entries so far; equal plans are counted as one."""
         found: dict[tuple[Any, ...], Entry] = {}
 
         def entry(plan: Plan[Any, Any]) -> Entry:
@@ -92,7 +92,7 @@ class Recording:
         counts[2] += nanoseconds
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Plain data, which JSON can hold."""
         entries = self.entries()
         devices = dict.fromkeys(entry.plan.device for entry in entries)
         return {

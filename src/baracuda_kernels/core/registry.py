@@ -1,4 +1,4 @@
-"""Every op that is declared, by name. Command line, tests, bench and docs are derived from it."""
+"""All declared ops by name; the command line, tests, bench and docs are derived from it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def register_function(function: Function) -> None:
 
 
 def plans() -> dict[str, type[Plan[Any, Any]]]:
-    """All plans of the library, every declaration imported; no backend is."""
+    """All plans of the library; imports every declaration and no backend."""
     _import_declarations()
     return {name: plan for name, plan in sorted(_plans.items()) if plan.__module__.startswith("baracuda_kernels.")}
 

@@ -1,4 +1,4 @@
-"""Who a kernel is, and what its numbers are worth."""
+"""The identity of a kernel, and its numerical guarantees."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OpCategory(Enum):
 
 
 class BackendKind(Enum):
-    """What a kernel is written in, or whose kernel it is."""
+    """What a kernel is written in, or which library it is from."""
 
     NUMBA = "numba"
     TRITON = "triton"
@@ -79,7 +79,7 @@ class ArchSku(Enum):
 
 
 class MathPrecision(Enum):
-    """What products and functions are computed in."""
+    """The precision that products and functions are computed in."""
 
     F64 = "f64"
     F32 = "f32"
@@ -90,7 +90,7 @@ class MathPrecision(Enum):
 
 
 class LayoutSku(Enum):
-    """Which operand layouts the kernel takes."""
+    """Which operand layouts the kernel supports."""
 
     STRIDED = "strided"
     CONTIGUOUS = "contiguous"
@@ -105,7 +105,7 @@ class EpilogueKind(Enum):
 
 @dataclass(frozen=True)
 class PrecisionGuarantee:
-    """A statement about one kernel on one descriptor. The suite tests each line of it."""
+    """The numerical guarantees of one kernel for one descriptor. The tests check each of them."""
 
     math_precision: MathPrecision
     accumulator: ElementKind

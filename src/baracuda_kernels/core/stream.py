@@ -41,16 +41,16 @@ class Stream:
     @staticmethod
     @functools.cache
     def on(device: Device) -> Stream:
-        """The stream on which a device is being used now."""
+        """The current stream of a device."""
         return Stream.cpu() if device.kind is DeviceKind.CPU else Stream.cuda(device.index)
 
     @staticmethod
     def of(array: Any) -> Stream:
-        """The stream on which the array's device is being used now."""
+        """The current stream of the array's device."""
         return Stream.on((array if isinstance(array, TensorRef) else TensorRef.of(array)).device)
 
     def queue(self) -> Any:
-        """The same stream as PyTorch has it. Handle 0 is the default stream, which PyTorch would take for none and make a new one."""
+        """PyTorch's object for the stream. Handle 0 is the default stream, for which PyTorch would make a new stream."""
         import torch
 
         cuda: Any = torch.cuda  # partly without types
@@ -62,7 +62,7 @@ class Stream:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """PyTorch's work goes here meanwhile, and memory that it makes belongs here."""
+        """Makes it PyTorch's current stream within the context, for work and for allocations."""
         if self.device.kind is DeviceKind.CPU:
             yield
             return

@@ -72,7 +72,7 @@ class TensorRef:
 
     @classmethod
     def over(cls, address: int, layout: Layout, data: Any) -> Self:
-        """A view of memory that is known to be fine."""
+        """A view of memory that is already checked."""
         view = cls.__new__(cls)
         view.address, view.layout, view.data = address, layout, data
         return view

@@ -1,4 +1,4 @@
-"""What a function's description sees of an array: its name, shape and element."""
+"""What a function's description sees of an array: its name, shape and dtype."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXACT = (1 << 53) - 1  # integers up to it are exact in the f64 that numbers are
 
 
 class Dtype:
-    """The type of an option that says which element is meant: an `ElementKind`, its name, or a framework's dtype."""
+    """The type of an option that is a dtype: an `ElementKind`, its name, or a framework's dtype."""
 
 
 class Number:
@@ -29,7 +29,7 @@ class Number:
 
 
 class View:
-    """An input as a description sees it. What it is asked for and does not have is an error that names it."""
+    """An input as a description sees it. Asking for what it does not have raises an error that names it."""
 
     __slots__ = ("element", "function", "name", "shape")
 
@@ -75,7 +75,7 @@ def axis_of(function: str, rank: int, axis: int, name: str) -> int:
 def beside(
     function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any]
 ) -> tuple[ElementKind, dict[str, float | None]]:
-    """The element of the operands that may be numbers and are arrays, and the numbers that the others are."""
+    """The dtype of those operands that are arrays, and the numbers in place of the others."""
     missing = [name for name, operand in operands.items() if operand is None and numbers.get(name) is None]
     arrays = [operands[name] for name in numbers if operands[name] is not None]
     if missing or not arrays:
@@ -90,13 +90,13 @@ def beside(
 
 
 def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
-    """A number as it stands beside arrays of that element. A float beside integers would have to change their element, and is refused."""
+    """A scalar beside arrays of that dtype. A float beside integers would change their dtype, and is refused."""
     beside = f"beside {element}"
     if element.is_float:
         try:
             return float(value)
         except OverflowError:
-            wanted = f"a number that f64 has room for {beside}"
+            wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None
     kind: Any = bool if element is ElementKind.BOOL else numbers.Integral
     if not isinstance(value, kind):
@@ -110,7 +110,7 @@ def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> fl
 
 
 def broadcast_shape(function: str, given: Mapping[str, View | None]) -> Shape:
-    """The shape that all operands fit which are there."""
+    """The shape that all given operands broadcast to."""
     operands = {name: operand for name, operand in given.items() if operand is not None}
     rank = max(len(operand.shape) for operand in operands.values())
     shape = [1] * rank
@@ -124,7 +124,7 @@ def broadcast_shape(function: str, given: Mapping[str, View | None]) -> Shape:
 
 
 def element_from(function: str, name: str, value: object) -> ElementKind:
-    """What an option says which is a `Dtype`."""
+    """The dtype that an option of type `Dtype` names."""
     try:
         return ElementKind.of(value)
     except ValueError:

@@ -54,7 +54,7 @@ class Wisdom:
         self._add(_key(op, descriptor.plain(), machine), seconds)
 
     def merge(self, other: Wisdom) -> None:
-        """Of a candidate that both know, the shorter time is kept: the longer one had company."""
+        """Merges two; of a candidate in both, the shorter time is kept, since the longer one was disturbed."""
         with other._turn:
             entries = {key: dict(seconds) for key, seconds in other._seconds.items()}
         for key, seconds in entries.items():
@@ -74,14 +74,14 @@ class Wisdom:
     # --- as text ---------------------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """As JSON, the same for the same knowledge."""
+        """The JSON text, the same for the same times."""
         with self._turn:
             entries = [json.loads(key) | {"seconds": dict(sorted(self._seconds[key].items()))} for key in sorted(self._seconds)]
         return json.dumps({"schema": SCHEMA, "entries": entries}, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def of(cls, text: str, subject: str = "wisdom") -> Wisdom:
-        """What the text says. Raises `InvalidWisdom` where it is not exactly what `text` could have written."""
+        """The wisdom in a text. Raises `InvalidWisdom` unless `text` could have written exactly that."""
         wisdom = cls()
         for key, seconds in _entries(_parsed(text, subject), subject):
             wisdom._add(key, seconds)
@@ -111,7 +111,7 @@ class Wisdom:
         with _alone(target):
             is_there = os.path.lexists(target)
             if is_there and not target.is_file():
-                raise _refusal(str(path), "something that is no plain file", "a file of wisdom, or a new one")
+                raise _refusal(str(path), "something that is not a regular file", "a file of wisdom, or a new one")
             everything = Wisdom.read(target) if is_there else Wisdom()
             everything.merge(self)
             with files.replacing(str(target)) as file:
@@ -126,7 +126,7 @@ loaded, measured = Wisdom(), Wisdom()  # asked for by the caller; found in this 
 
 
 def load_wisdom(path: str | os.PathLike[str]) -> int:
-    """Makes every later selection use what the file says of this machine. Returns how many problems it knows of, of all machines."""
+    """Makes later selections use the file's times for this machine. Returns the number of problems in it, of all machines."""
     found = Wisdom.read(path)
     loaded.merge(found)
     forget_choices()
@@ -134,7 +134,7 @@ def load_wisdom(path: str | os.PathLike[str]) -> int:
 
 
 def save_wisdom(path: str | os.PathLike[str]) -> None:
-    """Adds all that this process has measured or loaded to the file."""
+    """Adds everything that this process has measured or loaded to the file."""
     everything = Wisdom()
     everything.merge(loaded)
     everything.merge(measured)
@@ -142,7 +142,7 @@ def save_wisdom(path: str | os.PathLike[str]) -> None:
 
 
 def forget_wisdom() -> None:
-    """Selections are again as if nothing had been loaded or measured."""
+    """Forgets all loaded and measured times."""
     loaded.clear()
     measured.clear()
     forget_choices()
@@ -226,7 +226,7 @@ def _is_time(value: Any) -> bool:
 
 @contextlib.contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    """No other process is here for the same file meanwhile. The lock has a file of its own: the target is replaced."""
+    """Holds a lock on the file. The lock is a separate file, since the target is replaced."""
     lock = str(target.with_name(f".{target.name}.lock"))
     with files.turn(lock, files.open_plain(lock, os.O_RDWR | os.O_CREAT)):
         yield

@@ -1,4 +1,4 @@
-"""Scratch memory that the caller lends to one run."""
+"""Workspace: memory that the caller lends to one run."""
 
 from __future__ import annotations
 

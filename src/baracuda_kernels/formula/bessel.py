@@ -124,7 +124,7 @@ _ROUGH = _Fits(
 )  # fmt: skip
 
 
-# Slopes for halves, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
+# Slopes for 16-bit floats, of exp(-|x|) times the function: near zero, of |x| - 9/4, that of order 1 divided by |x| less where it is 0; beyond that
 # |x|^(3/2) times it, of 9 / |x| - 1.
 _SLOPE_ZERO = 1.545127257992542686
 _DISTANT = 500.0
@@ -147,7 +147,7 @@ _SLOPES: tuple[tuple[Coefficients, Coefficients], ...] = (
 
 
 def _series(x: Expr, order: int, fits: _Fits) -> Expr:
-    """The function near zero."""
+    """Near zero: a polynomial in x²."""
     even = polynomial(x * x * 0.25, fits.series[order])
     return x * even if order == 1 else even
 
@@ -165,7 +165,7 @@ def _far(x: Expr, size: Expr, order: int, fits: _Fits) -> Expr:
 
 
 def _grown(x: Expr, order: int, fits: _Fits) -> Expr:
-    """It itself there."""
+    """The function away from zero, where it grows like exp(|x|) / sqrt(|x|); exp is taken in two factors, which do not overflow before it does."""
     size = at_most(absolute(x), 1440.0)
     root = exp(size * 0.5)  # half of it, as exp(x) is infinite before the function is
     return root * _far(x, size, order, fits) * root
@@ -200,7 +200,7 @@ def _sign(x: Expr) -> Expr:
 
 
 def _slope(x: Expr, y: Expr, even: Expr) -> Expr:
-    """Of i1, from it and i0: i0 - i1 / x, which is 1/2 at zero."""
+    """The derivative of i1, from it and i0: i0 - i1 / x, which is 1/2 at zero."""
     at_zero = eq(x, 0)
     return where(at_zero, 0.5, even - y / where(at_zero, 1.0, x))
 
@@ -211,13 +211,13 @@ def _i0_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
 
 @function(_i0_gradient)
 def i0(x: Expr) -> Expr:
-    """Of order 0."""
+    """The modified Bessel function of order 0."""
     return _whole(x, 0)
 
 
 @function(lambda d, y, x: d * _slope(x, y, i0(x)))
 def i1(x: Expr) -> Expr:
-    """Of order 1."""
+    """The modified Bessel function of order 1."""
     return _whole(x, 1)
 
 
@@ -271,7 +271,7 @@ def i1e(x: Expr) -> Expr:
     return _scaled(x, 1)
 
 
-# For halves f32 has digits to spare.
+# For 16-bit floats f32 has digits to spare.
 i0.roughly(lambda x: _whole_roughly(x, 0))
 i1.roughly(lambda x: _whole_roughly(x, 1))
 i0e.roughly(lambda x: _scaled_directly(x, 0, _ROUGH))

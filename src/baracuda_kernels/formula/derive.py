@@ -34,7 +34,7 @@ _RULES: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
 
 
 def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr]:
-    """Of each input, from that of the result."""
+    """The gradient of each input, from that of the result."""
     order = in_order((result,))
     known: dict[Expr, Expr] = {result: upstream}
     for here in reversed(order):
@@ -52,7 +52,7 @@ def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr
 
 
 def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
-    """The same in operations alone; `rough` where every result is rounded to a half."""
+    """The results with functions replaced by operations; `rough` where every result is rounded to a 16-bit float."""
     done: dict[Expr, Expr] = {}
     for here in in_order(tuple(results)):
         args = tuple(done[arg] for arg in here.args)
@@ -74,11 +74,11 @@ def expanded_gradients(
     return _roughened(found, reciprocals or {}) if rough else found
 
 
-_EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as truths and integers may
+_EXACT = ("floor", "ceil", "trunc", "rint", "bitcast")  # what may jump if an operand is a little off, as booleans and integers may
 
 
 def _roughened(results: tuple[Expr, ...], reciprocals: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-    """With rough divisions and roots of f32, except where something that may jump depends on them."""
+    """Uses approximate divisions and roots of f32, except where a discontinuous operation depends on them."""
     order = in_order(results)
     exact: set[Expr] = set()
     for here in reversed(order):

@@ -247,7 +247,7 @@ def log1p_nonnegative(x: Expr) -> Expr:
 
 
 def exponent_in_place(x: Expr) -> tuple[Expr, Expr]:
-    """Of an F32: k times 2^23 as an integer, and 2^-k."""
+    """The exponent k of an f32, times 2^23 as an integer, and 2^-k."""
     k = (to_bits(x) - bits_of(LEAST[0], x)) & -(1 << format_of(x).digits)
     return k, bitcast(bits_of(1.0, x) - k, x.element)
 
@@ -302,7 +302,7 @@ def log2_by_operations(x: Expr) -> Expr:
 
 
 def log1p_roughly(f: Expr, whole: Expr, scale: float = 1.0) -> Expr:
-    """That of f + 1, which is also given, for halves, and times a scale. Near 1 digits would be lost."""
+    """That of f + 1, which is also given, for 16-bit floats, and times a scale. Near 1 digits would be lost."""
     near = f * polynomial(f, (scale, -0.5 * scale, scale / 3))
     return where(absolute(f) < 2.0**-6, near, log2_roughly(whole) * (scale * LN2[0]))
 

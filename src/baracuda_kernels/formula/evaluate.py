@@ -61,7 +61,7 @@ def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _odd_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of the two f64 around a sum that is none, the one whose last digit is 1."""
+    """The sum rounded to odd: of the two f64 around an inexact sum, the one whose last bit is 1."""
     total, lost = _two_sum(a, b)
     inexact = np.isfinite(lost) & (lost != 0) & (_bits(total, np.int64) & 1 == 0)
     return np.where(inexact, np.nextafter(total, np.copysign(np.inf, lost)), total)

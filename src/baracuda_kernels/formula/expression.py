@@ -1,7 +1,7 @@
 """A formula as data: what it computes, as a graph of operations on single numbers.
 
 Python's operators and the functions of `operations` and `functions` build the graph; equal expressions are the same object. A number is
-computed in an element of its own, never in a half: halves are widened to f32 where they are read and rounded where they are written.
+computed in an element of its own, never in a 16-bit float: those are widened to f32 where they are read and rounded where they are written.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Traced(Expr):
         self.whole, self.numbers = whole, numbers
 
     def number(self, value: Number) -> Expr:
-        """A float as the next parameter. An integer or a truth is a constant, as are floats of which there are too many."""
+        """A float as the next parameter. An integer or a boolean is a constant, as are floats of which there are too many."""
         if not self.element.is_float or len(self.numbers) == MOST_NUMBERS:
             return constant(value, self.element)
         self.numbers.append(float(value))
@@ -130,7 +130,7 @@ def untraced(value: Expr) -> Expr:
 
 
 def traced_like(value: Expr, like: Expr) -> Expr:
-    """The same within the function of the caller's that `like` is in, if it is in one."""
+    """The value, traced as part of the caller's function if `like` is."""
     return Traced(value, like.numbers) if isinstance(like, Traced) else value
 
 
@@ -201,7 +201,7 @@ def in_order(results: tuple[Expr, ...]) -> list[Expr]:
 
 
 def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
-    """The same of other leaves."""
+    """The expression with its leaves replaced."""
     done = dict(leaves)
     for each in in_order((value,)):
         done.setdefault(each, make(each.operation, each.element, tuple(done[arg] for arg in each.args), each.value))

@@ -28,11 +28,11 @@ class Function:
         like = next(arg for arg in args if isinstance(arg, Expr))
         operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
         if len(args) != self.arity or not like.element.is_float or any(each.element is not like.element for each in operands):
-            raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one element")
+            raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one dtype")
         return make(self.name, like.element, operands)
 
     def roughly(self, expansion: Callable[..., Expr]) -> Callable[..., Expr]:
-        """Declares what it comes to in f32 where results are rounded to halves anyway: cheaper, and off by 2^-15 of the result at most."""
+        """Declares what it comes to in f32 where results are rounded to 16-bit floats anyway: cheaper, and off by 2^-15 of the result at most."""
         ROUGH[self.name] = expansion
         return expansion
 
@@ -55,4 +55,4 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Fu
 
 def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
     """The gradient of what is a gradient itself, and never derived again."""
-    raise TypeError(f"{y.operation}: is a slope already, and a second derivative is not there")
+    raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")

@@ -101,7 +101,7 @@ def _betainc(a: Expr, b: Expr, x: Expr) -> Expr:
 
 
 class _Terms(NamedTuple):
-    """Of the incomplete gamma function."""
+    """How many terms each expansion of the incomplete gamma function takes."""
 
     series: int
     levels: int  # of the continued fraction

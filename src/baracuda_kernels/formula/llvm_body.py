@@ -1,7 +1,7 @@
 """A formula as a native function: a loop over the elements of any operands, written in LLVM's own language.
 
 The function has the signature of all native bodies: words, a task counter, the operands. An item of work is a part of a row; along a row
-every operand lies side by side, is the same everywhere, or has steps. What does not lie side by side goes through a little room on the
+every operand is contiguous, is the same everywhere, or has steps. What is not contiguous goes through a small buffer on the
 stack, so that the formula itself is written once, for vectors.
 """
 
@@ -33,7 +33,7 @@ class Word:
 
 
 def lanes_of(program: Program) -> int:
-    """How many numbers are computed at a time: two cache lines of the smallest element, if the formula leaves room for so many."""
+    """How many numbers are computed at a time: two cache lines of the smallest element, if the formula leaves registers for so many."""
     smallest = min(element.size for element in (*program.inputs, *program.outputs))
     operations = operations_of(usual(program) or program)
     return max(16, 2 * LINE // smallest) if operations <= SMALL else 32 if smallest <= 2 and operations <= LARGE else 16
@@ -43,7 +43,7 @@ def body(text: str, pattern: str, rank: str, order: str, streams: str) -> str:
     """The native function for the program of this text, in LLVM assembly.
 
     `pattern` says of each operand how it lies along a row, `rank` how many other dims there are, `order` whether the parts of a row
-    follow each other or the same parts of all rows, and `streams` whether results go past the caches.
+    follow each other or the same parts of all rows, and `streams` whether results are written with non-temporal stores.
     """
     writer = _Writer(Program.read(text), pattern, int(rank), order == DOWN, streams == "True")
     return str(writer.module)
@@ -63,7 +63,7 @@ class _Writer(Loops):
     # --- the formula ---------------------------------------------------------------------------------------------------------
 
     def formula(self, program: Program, name: str, streams: bool, rare: ir.Function | None = None) -> ir.Function:
-        """Computes as many elements as there are lanes, all side by side in memory. Where the program's last result says so of any of them,
+        """Computes as many elements as there are lanes, all contiguous. Where the program's last result says so of any of them,
         the `rare` function does it instead."""
         count = len(self.elements)
         kind = ir.FunctionType(ir.VoidType(), [PTR] * count + [ir.DoubleType()] * self.program.parameters)
@@ -141,7 +141,7 @@ class _Writer(Loops):
             self.compute(rest, bases, full, builder.sub(length, full), None)
 
     def compute(self, formula: ir.Function, bases: Sequence[Any], at: Any, count: Any, direct: str | None) -> None:
-        """`count` elements from `at` on: in place where they lie `direct`ly side by side, else by way of the room on the stack."""
+        """`count` elements from `at` on: in place where they are contiguous (`direct`), else through the buffer on the stack."""
         addresses = []
         for place, (how, base) in enumerate(zip(self.pattern, bases, strict=True)):
             if how == direct:
@@ -170,7 +170,7 @@ class _Writer(Loops):
         return self.builder.gep(self.rooms[place], [lane], source_etype=stored_type(self.elements[place]))
 
     def copy(self, place: int, base: Any, at: Any, count: Any, into_room: bool) -> None:
-        """Between a row and the room on the stack, element by element."""
+        """Between a row and the buffer on the stack, element by element."""
         builder, kind = self.builder, stored_type(self.elements[place])
         with self.counting(number(0), count) as lane:
             offset = builder.mul(builder.add(at, lane), self.steps[place])

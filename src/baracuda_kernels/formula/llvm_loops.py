@@ -62,7 +62,7 @@ class Loops:
 
     @contextmanager
     def running(self, past: ir.Value) -> Iterator[tuple[ir.Value, ir.Value]]:
-        """From 0 on in strides of any length: gives the place and where to store the next one."""
+        """A loop from 0 with strides of any length: yields the place, and where to store the next one."""
         builder = self.builder
         place = self.variable(I64)
         builder.store(number(0), place)

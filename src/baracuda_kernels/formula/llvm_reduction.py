@@ -1,7 +1,7 @@
 """A reduction as a native function, written in LLVM's own language, for operands of any layout.
 
 The order is fixed by the number of elements that become one. Element i of a block belongs to lane i mod LANES; a lane takes its elements
-one after the other; the lanes of a block become one as a tree of halves, and so do the blocks: after every block, whatever is complete as
+one after the other; the lanes of a block become one as a binary tree, and so do the blocks: after every block, whatever is complete as
 a subtree of the binary tree over all blocks is combined. So a segment of a power of two of blocks is a subtree as well, and the
 segments of a long sum can be reduced by different threads, and combined later, without a change of any bit.
 
@@ -65,7 +65,7 @@ class Writer(Loops):
         return str(module)
 
     def prepare(self) -> None:
-        """Takes what room the form needs."""
+        """Allocates the buffers of the form on the stack."""
 
     def item(self, item: ir.Value, is_part: bool) -> None:
         builder = self.builder
@@ -106,7 +106,7 @@ class Writer(Loops):
         """Remembers the first element of each sum."""
 
     def block(self, block: ir.Value) -> None:
-        """Makes a block `current`."""
+        """Loads a block's inputs, which become `current`."""
         raise NotImplementedError
 
     def width(self, chunk: ir.Value) -> ir.Value:
@@ -175,7 +175,7 @@ class Writer(Loops):
     # --- pieces ----------------------------------------------------------------------------------------------------------------
 
     def step(self, operand: int) -> ir.Value:
-        """From one column to the next, in an input or a result."""
+        """The step from one column to the next, in an input or a result."""
         return self.word(self.steps_at + operand)
 
     def at(self, address: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:
@@ -217,11 +217,11 @@ class Writer(Loops):
 
     @property
     def numbered(self) -> ir.Type:
-        """What elements are numbered in."""
+        """The integer type of an element's index."""
         return stored_type(self.reduction.place)
 
     def place(self, value: ir.Value) -> ir.Value:
-        """The number of an element, in all lanes."""
+        """The index of an element, in all lanes."""
         narrow = value if self.numbered == I64 else self.builder.trunc(value, self.numbered)
         return Emitter(self.builder, LANES).splat(narrow)
 
@@ -231,7 +231,7 @@ class Writer(Loops):
         return self.builder.load(address, typ=ir.VectorType(self.stored[operand], LANES), align=size)
 
     def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, room: ir.Value) -> None:
-        """Elements of an input that do not lie side by side, or are too few for a vector."""
+        """Elements of an input that are not contiguous, or are too few for a vector."""
         stored = self.stored[operand]
         with self.counting(number(0), count) as place:
             value = self.builder.load(self.at(source, self.builder.mul(place, step), stored), typ=stored)

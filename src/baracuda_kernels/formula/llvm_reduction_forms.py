@@ -1,7 +1,7 @@
-"""The forms of a reduction, by how its elements lie.
+"""The forms of a reduction, by the layout of its elements.
 
-Rows: the elements that become one lie side by side, or are brought together block by block; the lanes of the order are a vector. Columns:
-results lie side by side, the elements of LANES of them are a vector, and every lane of the order has vectors of its own. Merge: the
+Rows: the elements that become one are contiguous, or are brought together block by block; the lanes of the order are a vector. Columns:
+results are contiguous, the elements of LANES of them are a vector, and every lane of the order has vectors of its own. Merge: the
 blocks are segments that others have reduced.
 """
 
@@ -91,7 +91,7 @@ class _Rows(Writer):
         return self.builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), chosen)
 
     def gathered(self, begin: ir.Value, length: ir.Value) -> list[ir.Value]:
-        """Where a block of each input lies side by side: in place, or in the room after it was copied run by run."""
+        """Where a block of each input is contiguous: in place, or in the buffer, after it was copied run by run."""
         builder, operands = self.builder, len(self.inputs)
         if self.lies == Lies.DIRECT:
             every = zip(self.inputs, self.sources, self.stored, strict=True)
@@ -152,7 +152,7 @@ class _Columns(Writer):
         return [ir.VectorType(stored, LANES) for stored in self.stored]
 
     def gathered(self, operand: int, offset: ir.Value, chunk: ir.Value) -> ir.Value:
-        """A vector of one row of columns, by way of the room."""
+        """A vector of one row of columns, through the buffer."""
         step = self.step(operand)
         place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), step))
         source, room = self.at(self.inputs[operand], place, self.stored[operand]), self.rooms[operand]
@@ -206,7 +206,7 @@ class _Columns(Writer):
             builder.call(prefetch, [there, ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)])
 
     def fold(self, first: ir.Value) -> None:
-        """The lanes of one vector of columns, as a tree of halves."""
+        """The lanes of one vector of columns, as a binary tree."""
         builder = self.builder
         with self.counting(number(1), number(LANES.bit_length())) as level:
             half = builder.lshr(number(LANES), level)

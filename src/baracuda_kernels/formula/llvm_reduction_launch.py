@@ -22,7 +22,7 @@ SEGMENT = 8  # blocks, the fewest that are worth a thread of their own
 SEGMENTS = 64  # of one sum, at most
 FEW = 2048  # results up to which sums are split among threads
 SIDE_BY_SIDE = 16  # results, the fewest that are worth a vector
-SHORT = 16  # sums that are shorter are computed as columns, however they lie
+SHORT = 16  # sums that are shorter are computed as columns, in any layout
 STRIP_BYTES = 16 << 10  # of the first cache, for what a strip of columns has added up
 
 
@@ -57,12 +57,12 @@ def segment_of(count: int) -> int:
 
 
 def _parts(results: int, count: int) -> int:
-    """In how many segments each result is computed."""
+    """The number of segments in which each result is computed."""
     return max(1, -(-count // (BLOCK * segment_of(count)))) if 0 < results <= FEW else 1
 
 
 def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
-    """What threads hand to each other."""
+    """What threads pass to each other."""
     count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
     results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
     parts = _parts(results, count)
@@ -83,7 +83,7 @@ def reduced_dims(shape: Shape, strides: Sequence[Sequence[int]], axes: Collectio
 
 
 def is_beside(steps: Sequence[int]) -> bool:
-    """Whether operands lie side by side, or are the same everywhere, but for at least one."""
+    """Whether operands are contiguous, or are the same everywhere, but for at least one."""
     return 1 in steps and all(step in (0, 1) for step in steps)
 
 

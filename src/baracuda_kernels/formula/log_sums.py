@@ -35,7 +35,7 @@ __all__ = ["log1mexp", "logaddexp", "logaddexp2", "rel_entr"]
 
 
 def _shares(d: Expr, difference: Expr, same: Expr) -> tuple[Expr, Expr]:
-    """Of two summands in their sum, by the logarithm of their ratio; of equal infinities too."""
+    """The shares of two summands in their sum, from the logarithm of their ratio; also of equal infinities."""
     difference = where(same, 0.0, difference)
     return d * sigmoid(difference), d * sigmoid(-difference)
 

@@ -113,7 +113,7 @@ _FAR = (
     0.47951305, 1.2611483, -1.2135241, 1.8532002, -3.7328713, 10.387389, -30.19617, -139.60448, -1320.3909,
 )  # fmt: skip
 
-# For halves: (x + 2.5) erfcx(x), of 1 / (x + 2.5) where x ≥ 0; the others as above.
+# For 16-bit floats: (x + 2.5) erfcx(x), of 1 / (x + 2.5) where x ≥ 0; the others as above.
 _ERFCX_ROUGH = (0.5641923, 1.4103595, 3.2334762, 7.1149597, 6.6456647, 45.61422, -58.173912)
 _LOG1P_ROUGH = (-0.5000468, 0.33228424, -0.24761353, 0.22631802, -0.19960439)
 _ERFINV_ROUGH = (
@@ -164,7 +164,7 @@ def _exp_product(a: Expr, b: Expr, shift: int = 64) -> Expr:
 
 
 def _exp_square_roughly(x: Expr, scale: float, factor: Expr | float) -> Expr:
-    """exp(scale x²) times a factor, for a half, whose square is exact. In two factors, so that neither is 0 or infinite too early."""
+    """exp(scale x²) times a factor, for a 16-bit float, whose square is exact. In two factors, so that neither is 0 or infinite too early."""
     half = exp2_roughly(x * x * (0.5 * scale * LOG2_E[0]))
     return half * factor * half
 
@@ -342,7 +342,7 @@ def _ndtri_far(tail: Expr, sign: Expr) -> Expr:
 
 @function(lambda d, y, x: d * exp(y * y) * (root(pi) / 2))
 def erfinv(x: Expr) -> Expr:
-    """Of which x is erf."""
+    """The inverse of erf."""
     tail = (1 - absolute(x)) * 0.5
     if x.element is ElementKind.F64:
         return _quantile(x * 0.5, tail) * root(0.5)
@@ -352,14 +352,14 @@ def erfinv(x: Expr) -> Expr:
 
 @erfinv.roughly
 def _erfinv_of_half(x: Expr) -> Expr:
-    """The rest of a half is 0, or not less than _LEAST."""
+    """The rest of a 16-bit float is 0, or not less than _LEAST."""
     rest = fma(-x, x, 1)
     return where(rest > 0, _erfinv_near_roughly(x, rest), x * rsqrt_roughly(rest))
 
 
 @function(lambda d, y, x: d * exp(y * y * 0.5) * root(2 * pi))
 def ndtri(x: Expr) -> Expr:
-    """Of which x is ndtr."""
+    """The inverse of ndtr."""
     tail = where(x < 0.5, x, 1 - x)
     if x.element is ElementKind.F64:
         return _quantile(x - 0.5, tail)
@@ -369,7 +369,7 @@ def ndtri(x: Expr) -> Expr:
 
 @ndtri.roughly
 def _ndtri_of_half(x: Expr) -> Expr:
-    """0 and 1 are not rare among halves."""
+    """0 and 1 are not rare among 16-bit floats."""
     twice, rest = fma(x, 2, -1), (1 - x) * x * 4
     near = _erfinv_near_roughly(twice, rest) * root(2)
     far = _ndtri_far(where(x < 0.5, x, 1 - x), twice)

@@ -43,7 +43,7 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
 F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
-BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of truths
+BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of booleans
 
 
 def applied(operation: str, *args: Expr | Number) -> Expr:
@@ -54,7 +54,7 @@ def applied(operation: str, *args: Expr | Number) -> Expr:
         raise TypeError(f"{operation}: got {args}, wanted {count} operands, at least one of them an expression")
     operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
     if any(operand.element is not like.element for operand in operands):
-        raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one element")
+        raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one dtype")
     allowed = _allowed(operation, like.element)
     if not allowed:
         raise TypeError(f"{operation} of {like.element}: there is no such operation")
@@ -75,7 +75,7 @@ def where(condition: Expr, a: Expr | Number, b: Expr | Number) -> Expr:
 
 
 def rarely(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """The same of an `a` that costs much and is seldom asked for: where nobody nearby asks, it need not be computed."""
+    """As `where`, for an `a` that is expensive and rarely chosen: where no element of a vector, or of a program, chooses it, it need not be computed."""
     return _chosen("rarely", condition, a, b)
 
 
@@ -85,12 +85,12 @@ def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number)
         raise TypeError(f"{operation}: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
     first, second = (each if isinstance(each, Expr) else number_beside(each, like) for each in (a, b))
     if first.element is not second.element:
-        raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one element")
+        raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one dtype")
     return first if first is second else make(operation, first.element, (condition, first, second))
 
 
 def convert(value: Expr, element: ElementKind) -> Expr:
-    """The same number in another element; of a truth 1 or 0, and whether a number is not zero."""
+    """The same number in another element; of a boolean 1 or 0, and whether a number is not zero."""
     if value.element is element:
         return value
     if element is ElementKind.BOOL:
@@ -99,9 +99,9 @@ def convert(value: Expr, element: ElementKind) -> Expr:
 
 
 def bitcast(value: Expr, element: ElementKind) -> Expr:
-    """The same bits as another element of the same size."""
+    """The same bits as another dtype of the same size."""
     if value.element.size != element.size:
-        raise TypeError(f"bitcast: got {value.element} and {element}, wanted elements of one size")
+        raise TypeError(f"bitcast: got {value.element} and {element}, wanted dtypes of one size")
     return value if value.element is element else make("bitcast", element, (value,))
 
 
@@ -146,7 +146,7 @@ def sqrt_roughly(x: Expr) -> Expr:
 
 
 def sqrt(x: Expr) -> Expr:
-    """Rounded correctly."""
+    """The square root, correctly rounded."""
     return applied("sqrt", x)
 
 
@@ -163,7 +163,7 @@ def trunc(x: Expr) -> Expr:
 
 
 def rint(x: Expr) -> Expr:
-    """To the nearest integer, halves to the even one."""
+    """Rounds to the nearest integer, ties to even."""
     return applied("rint", x)
 
 
@@ -188,12 +188,12 @@ def is_nan(x: Expr) -> Expr:
 
 
 def quotient(a: Expr, b: Expr | Number) -> Expr:
-    """Of integers, towards zero; by zero, anything."""
+    """The quotient of integers, rounded towards zero; undefined for a divisor of zero."""
     return applied("quotient", a, b)
 
 
 def remainder(a: Expr, b: Expr | Number) -> Expr:
-    """Of integers, what `quotient` leaves; by zero, anything."""
+    """The remainder of `quotient`; undefined for a divisor of zero."""
     return applied("remainder", a, b)
 
 
@@ -212,5 +212,5 @@ def clz(x: Expr) -> Expr:
 
 
 def shr_logical(a: Expr, b: Expr | Number) -> Expr:
-    """To the right, zeros from the left. A shift by as many bits as there are or more is anything, as of `<<` and `>>`."""
+    """Shifts right, filling with zeros. A shift by the width or more is undefined, as for `<<` and `>>`."""
     return applied("shr_logical", a, b)

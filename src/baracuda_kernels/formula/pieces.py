@@ -110,7 +110,7 @@ def nearest(x: Expr, scale: float) -> tuple[Expr, Expr]:
 
 
 def bits_of(number: float, like: Expr) -> int:
-    """Those of a number in the element of `like`, as an integer."""
+    """The bits of a number in the dtype of `like`, as an integer."""
     return int(unpack("<i", pack("<f", number))[0] if like.element is ElementKind.F32 else unpack("<q", pack("<d", number))[0])
 
 
@@ -121,12 +121,12 @@ def power_of_two(n: Expr, like: Expr) -> Expr:
 
 
 def choose(condition: Expr, a: Number, b: Number, element: ElementKind) -> Expr:
-    """One number or another."""
+    """One of two constants, by a condition."""
     return where(condition, constant(a, element), constant(b, element))
 
 
 def sign_bit(x: Expr) -> Expr:
-    """Of a float, in place, everything else zero."""
+    """The sign bit of a float, in its place; all other bits zero."""
     return to_bits(x) & format_of(x).sign
 
 

@@ -175,7 +175,7 @@ def pow(x: Expr, y: Expr) -> Expr:
 
 
 def _power(x: Expr, y: Expr) -> Expr:
-    """By a logarithm in two numbers."""
+    """x to the power of y, by a logarithm in two numbers."""
     size = absolute(x)
     log_high, log_low = _log_in_two(size)
     log_high = where(size < inf, where(size > 0, log_high, -inf), size)
@@ -194,7 +194,7 @@ def _whole_and_sign(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 
 def _power_as_in_c(x: Expr, y: Expr, power: Expr, whole: Expr, sign: Expr) -> Expr:
-    """From that of the size of x, whether y is an integer, and the sign that it leaves."""
+    """The power from that of |x|, whether y is an integer, and the sign."""
     forbidden = (x < 0) & (absolute(x) < inf) & ~whole
     return where(eq(y, 0), 1.0, where(forbidden, nan, with_sign(power, sign)))
 
@@ -212,8 +212,8 @@ def _pow_roughly(x: Expr, y: Expr) -> Expr:
     log2_of_size = where(absolute(f) < 0.25, f * polynomial(f, _LOG2_NEAR), log2_roughly(size))
     root = exp2_roughly(y * 0.5 * log2_of_size)
     power = where(eq(size, 1), 1.0, root * root)
-    if y.operation != "input":  # what is read is a half where results are; this may have more digits
+    if y.operation != "input":  # what is read is a 16-bit float where results are; this may have more digits
         return _power_as_in_c(x, y, power, *_whole_and_sign(x, y))
-    integer, last = nearest(y, 1.0)  # a half that is too large for that is whole and even
+    integer, last = nearest(y, 1.0)  # a 16-bit float that is too large for that is whole and even
     is_whole = eq(integer, y)
     return _power_as_in_c(x, y, power, is_whole, where(is_whole, _sign_left(x, last), 0))

@@ -11,7 +11,7 @@ __all__ = ["of_present"]
 
 
 def of_present(bind: Callable[[tuple[Any, ...]], Any]) -> Callable[[Sequence[Any]], Any]:
-    """The same bind for operands of which some may be absent."""
+    """Wraps `bind` for operands of which some may be absent."""
 
     def bind_present(layouts: Sequence[Any]) -> Any:
         present = tuple(place for place, layout in enumerate(layouts) if layout is not None)

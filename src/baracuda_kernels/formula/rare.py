@@ -1,4 +1,4 @@
-"""What formulas come to where nothing rare is asked for, which is nearly everywhere."""
+"""Fast paths: formulas without the expensive parts that few arguments need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["usual"]
 
 @functools.cache
 def usual(program: Program) -> Program | None:
-    """The program without what is `rarely` chosen, and as one more result whether any of that is. None where nothing is rare."""
+    """The program without its `rarely` choices (the fast path); one more result says whether any is taken. None if it has none."""
     done: dict[Expr, Expr] = {}
     asked: dict[Expr, Expr] = {}  # the conditions, by what is chosen
     for here in in_order(program.results):
@@ -34,7 +34,7 @@ def usual(program: Program) -> Program | None:
 
 
 def _reached(program: Program) -> list[Expr]:
-    """The choices that are still made if none of them is rare."""
+    """The choices that remain on the fast path."""
     seen: dict[Expr, None] = {}
     stack = list(reversed(program.results))
     while stack:

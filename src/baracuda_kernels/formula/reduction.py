@@ -10,7 +10,7 @@ from baracuda_kernels.formula.expression import Program, in_order
 
 __all__ = ["ELEMENT", "FEW", "FIRST", "OTHER", "PLACE", "SEVERAL", "Reduction"]
 
-# What is appended to a contribution: the element, its number, the first element of the sum, and the elements of other operands.
+# What is appended to a contribution: the element, its index, the first element of the sum, and the elements of other operands.
 ELEMENT, PLACE, FIRST, OTHER = range(4)
 FEW = (1 << 31) - (1 << 17)  # elements up to which their numbers, a tile more included, are i32
 SEVERAL = 8  # elements that are appended at a time, where there is a formula for it
@@ -20,7 +20,7 @@ SEVERAL = 8  # elements that are appended at a time, where there is a formula fo
 class Reduction:
     """Programs for `start`, a contribution that changes none; `append`, of one and an element after it; `combine`, of two; and `finish`.
 
-    Of their parameters the first is how many elements there are. A contribution is one number or a few, never halves or truths; so is what
+    Of their parameters the first is how many elements there are. A contribution is one number or a few, never 16-bit floats or booleans; so is what
     comes out. There are one or several operands.
     """
 
@@ -38,13 +38,13 @@ class Reduction:
 
     @property
     def elements(self) -> tuple[ElementKind, ...]:
-        """Of the operands."""
+        """The dtypes of the operands."""
         appended = self.append.inputs[len(self.state) :]
         return appended[ELEMENT], *appended[OTHER:]
 
     @property
     def place(self) -> ElementKind:
-        """What elements are numbered in."""
+        """The integer dtype of an element's index."""
         return self.append.inputs[len(self.state) + PLACE]
 
     @property
@@ -56,7 +56,7 @@ class Reduction:
         return self.finish.outputs
 
     def uses(self, what: int) -> bool:
-        """Of what is appended."""
+        """Whether the formula reads this part of a contribution: the element, its index, the first element or another operand."""
         place = len(self.state) + what
         return any(each.operation == "input" and each.value == place for each in in_order(self.append.results))
 

@@ -251,7 +251,7 @@ def _tan_roughly(x: Expr) -> Expr:
 
 
 def _half_turns(x: Expr) -> Reduced:
-    """Of an angle that is given in half turns."""
+    """The reduction of an angle that is given in half turns."""
     x = fma(rint(x * 0.5), -2.0, x)
     k, n = nearest(x, 2.0)
     return n, *_times_pi(fma(k, -0.5, x))
@@ -310,7 +310,7 @@ def _sinc_near(x: Expr, coefficients: Coefficients, divided: Divided) -> Expr:
 
 @sinc.roughly
 def _sinc_roughly(x: Expr) -> Expr:
-    """From 2^22 on halves are whole numbers."""
+    """From 2^22 on multiples of a half are whole numbers."""
     return where(absolute(x) < 2.0**22, _sinc_near(x, _SIN_ROUGH, _ratio_roughly), x - x)
 
 
@@ -355,7 +355,7 @@ def _acos_roughly(x: Expr) -> Expr:
 
 
 def _angle(a: Expr, b: Expr) -> Expr:
-    """Of the point (b, a), neither coordinate negative: the tangent is brought down to 1/2 by turns of 45 and 90 degrees."""
+    """The angle of the point (b, a), both coordinates not negative: the tangent is reduced to 1/2 by turns of 45 and 90 degrees."""
     above = a > b
     least, most = where(above, b, a), where(above, a, b)
     middle = least + least > most

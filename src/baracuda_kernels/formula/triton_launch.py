@@ -1,8 +1,8 @@
 """Formulas on CUDA, for operands of any layout.
 
 Three forms. Flat: operands lie alike and without gaps, or are one number for all; vectors of 16 bytes are read and written. Tiled: two
-axes are taken by tiles, one along which results lie side by side, and if operands lie side by side along another axis, that one: each
-is read the way it lies, and turned on chip. Scattered: every element's place is reckoned by itself.
+axes are taken by tiles, one along which results are contiguous, and if operands are contiguous along another axis, that one: each
+is read in its own order, and transposed on chip. Scattered: every element's offset is computed separately.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _flat(
         results = filled(FORMULA(values, numbers), (BLOCK,))
     else:
         results, is_asked = _usual_results(values, numbers, (BLOCK,), USUAL)
-        if is_asked:  # read again, so that nothing has to be kept for what is rare
+        if is_asked:  # read again, so that nothing is kept in registers for the slow path
             results = filled(FORMULA(_flat_values(inputs, place, inside, STEPS, True), numbers), (BLOCK,))
     for i in tl.static_range(len(outputs)):
         result = results[i].to(outputs[i].dtype.element_ty)
@@ -136,7 +136,7 @@ def scattered(
 
 @triton.jit
 def _computed(values, numbers, SHAPE: tl.constexpr, FORMULA: tl.constexpr, USUAL: tl.constexpr):
-    """What is rare is computed for all elements if one asks for it, and else for none."""
+    """The slow path is computed for all elements if one needs it, else for none."""
     if USUAL is None:
         return filled(FORMULA(values, numbers), SHAPE)
     else:
@@ -148,7 +148,7 @@ def _computed(values, numbers, SHAPE: tl.constexpr, FORMULA: tl.constexpr, USUAL
 
 @triton.jit
 def _usual_results(values, numbers, SHAPE: tl.constexpr, USUAL: tl.constexpr):
-    """And whether any element asks for what is rare. Truths are added up as floats: their bits would be packed, which takes longer."""
+    """Also whether any element needs the slow path. Booleans are summed as floats: packing their bits would take longer."""
     found = filled(USUAL(values, numbers), SHAPE)
     results = ()
     for i in tl.static_range(len(found) - 1):
@@ -183,10 +183,10 @@ def _along(pointer, place, step, STEP: tl.constexpr):
 
 # --- launching -----------------------------------------------------------------------------------------------------------------
 
-COUNTED = ElementKind.U8  # what takes no memory hinders no vectors: the smallest element
+COUNTED = ElementKind.U8  # what takes no memory does not limit vector loads: the smallest element
 WITH_RARE = 72  # registers, by what was measured: 28 warps share a multiprocessor
 MORE_WITH_RARE = 96  # the same of four operands and more: twenty warps
-LONG = 170  # operations of a formula from which on the compiler spills numbers if it is left to itself
+LONG = 170  # operations of a formula from which on the compiler would spill
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
 
@@ -222,7 +222,7 @@ def calls(
 
 
 class Operands(NamedTuple):
-    """What a program's body is given, whatever its form. Inputs that no result depends on are left out."""
+    """The arguments of a program's body, for any form. Inputs that no result depends on are left out."""
 
     program: Program
     places: tuple[int, ...]  # among the op's operands
@@ -249,13 +249,13 @@ class Operands(NamedTuple):
         return usual(self.program) is not None
 
     def registers(self) -> int | None:
-        """What a thread may have: of what is rare, numbers may be kept in memory rather than take registers from what is not."""
+        """The registers a thread may use: the slow path may spill, rather than take registers from the fast path."""
         if self.has_rare:
             return WITH_RARE if operands_of(self.program) <= 3 else MORE_WITH_RARE
         return MOST_REGISTERS if len(in_order(self.program.results)) >= LONG else None
 
     def pointers(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        """To the inputs and to the outputs."""
+        """The pointers to inputs and to outputs."""
         pairs = zip(self.places, self.elements, strict=True)
         every = tuple(Step(0) if place in self.counted else At(place, element) for place, element in pairs)
         inputs = len(every) - len(self.program.outputs)
@@ -267,7 +267,7 @@ class Operands(NamedTuple):
         return max(elements, key=lambda element: element.size, default=None)
 
     def in_vectors(self, chosen: Sequence[bool], extent: int, others: Sequence[Dim]) -> ElementKind | None:
-        """The largest element of the chosen operands, which lie side by side along an axis, if it and all steps between axes are whole
+        """The largest element of the chosen operands, which are contiguous along an axis, if it and all steps between axes are whole
         vectors of it."""
         largest = self.largest(chosen)
         places = [place for place, is_chosen in enumerate(chosen) if is_chosen]
@@ -276,7 +276,7 @@ class Operands(NamedTuple):
 
 
 def _lying_along(axis: Dim, col: Dim) -> int:
-    """How many operands lie side by side along that axis, and far apart along the columns."""
+    """How many operands are contiguous along that axis, and far apart along the columns."""
     return sum(abs(step) == 1 < abs(beside) for step, beside in zip(axis.steps, col.steps, strict=True))
 
 

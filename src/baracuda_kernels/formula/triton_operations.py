@@ -91,7 +91,7 @@ def _unsigned(x):
 
 
 def _rint(x: Any) -> Any:
-    """In the interpreter. Beside a number this large there is no room for halves."""
+    """rint for the interpreter: added to a number this large, no fraction remains."""
     large = 2.0**23 if x.dtype == tl.float32 else 2.0**52
     size = tl.abs(x)
     whole = tl.where(size < large, size + large - large, size)
@@ -99,7 +99,7 @@ def _rint(x: Any) -> Any:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """In the interpreter, whose own gives the right shape and a number that is rounded twice."""
+    """fma for the interpreter, whose own rounds twice."""
     result = tl.fma(a, b, c)
     element = ElementKind.F64 if a.dtype == tl.float64 else ElementKind.F32
     operands = [each.handle.data for each in (a, b, c)]
@@ -139,7 +139,7 @@ def _reciprocal(here: Expr) -> str:
 
 
 def _shift(sign: str) -> Callable[[Expr], str]:
-    """By less than all bits: LLVM may spoil more than one number by a longer one."""
+    """Shifts by less than the width: with a longer shift LLVM may spoil other numbers too."""
     return lambda here: f"{{0}} {sign} ({{1}} & {8 * here.element.size - 1})"
 
 
@@ -179,7 +179,7 @@ OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "le": "{0} <= {1}",
     "eq": "{0} == {1}",
     "ne": "{0} != {1}",
-    # Of truths by a choice: the interpreter has no & or | of a block and one number.
+    # Of booleans by a choice: the interpreter has no & or | of a block and one number.
     "bit_and": lambda here: "tl.where({0}, {1}, {0})" if here.element is ElementKind.BOOL else "{0} & {1}",
     "bit_or": lambda here: "tl.where({0}, {0}, {1})" if here.element is ElementKind.BOOL else "{0} | {1}",
     "bit_xor": "{0} ^ {1}",

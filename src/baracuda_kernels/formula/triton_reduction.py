@@ -54,7 +54,7 @@ def reduce_tiles(
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr, STAGES: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE`: results lie side by side; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
+    """`BESIDE`: results are contiguous; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     part = program % segments
     result = program // segments * KEPT + tl.arange(0, KEPT)
@@ -121,7 +121,7 @@ def _appended(
     state, sources, first, at, inside, reduced_extents, reduced_steps, numbers,
     APPEND: tl.constexpr, INPUTS: tl.constexpr, ALONG: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr,
 ):  # fmt: skip
-    """With a tile of elements from `at` on; what is not `inside` is anything."""
+    """The state with a tile of elements from `at` on appended; elements that are not `inside` are undefined."""
     place = at + tl.arange(0, REDUCED)[None, :]
     given = state
     for i in tl.static_range(len(sources)):
@@ -149,7 +149,7 @@ def there(inside, state, outside):
 
 @triton.jit
 def chosen(values, PLACES: tl.constexpr):
-    """Those that a formula takes."""
+    """The values that a formula reads."""
     chosen = ()
     for i in tl.static_range(len(PLACES)):
         chosen += (values[PLACES[i]],)  # type: ignore[assignment]
@@ -187,7 +187,7 @@ def reduction_formulas(reduction: Reduction) -> Formulas:
 
 
 def _pair(reduction: Reduction) -> tuple[Any, Any]:
-    """Of two contributions; and what reduces a tile by it. `tl.reduce` gives them number by number."""
+    """Makes the function that combines two contributions, and the one that reduces a tile with it. `tl.reduce` passes them number by number."""
     states, name = len(reduction.state), hashlib.sha256(reduction.combine.text().encode()).hexdigest()[:16]
     arguments = [f"{side}{number}" for side in "ab" for number in range(states)]
     given = "".join(f"{arguments[place]}, " for place in inputs_of(reduction.combine))
@@ -211,7 +211,7 @@ def tile_{name}(state):
 
 
 def levels(width: int) -> int:
-    """Of a tree of pairs, where it is to be used."""
+    """The levels of a binary tree, if one is used."""
     return width.bit_length() - 1 if is_interpreted() else 0
 
 

@@ -1,4 +1,4 @@
-"""How much of a reduction one program takes on CUDA: plain reckoning, from the extents and what is reduced."""
+"""How much of a reduction one program takes on CUDA: computed from the extents and the reduction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WARPS = 4
 LONG = 8  # steps through a row from which on it is a long way
 MANY = 8192  # rows that keep any device busy with a warp each
 MOST_WORDS = 24  # of a thread's contributions, if two tiles are read at once down columns
-BESIDE = 64  # results side by side that make whole lines of memory
+BESIDE = 64  # contiguous results that make whole lines of memory
 FEW_BYTES = 64 << 20  # of operands: so few that a second launch, to combine segments, takes longer than reading parts of lines does
 
 
@@ -70,7 +70,7 @@ def _takes_one_launch(reduction: Reduction, results: int, count: int) -> bool:
 
 
 def _takes_a_warp(reduction: Reduction, results: int, count: int) -> bool:
-    """Along a long row of halves, each: to make one of several numbers of many threads takes as many instructions as to append the
+    """Along a long row of 16-bit floats, each: to make one of several numbers of many threads takes as many instructions as to append the
     elements, if several warps share a row."""
     is_costly = len(reduction.state) > 1 and reduction.operands == 1 and reduction.several is None
     return is_costly and _of_halves(reduction) and results >= MANY and count >= LONG * BY_WARP.reduced
@@ -78,7 +78,7 @@ def _takes_a_warp(reduction: Reduction, results: int, count: int) -> bool:
 
 def _stages(reduction: Reduction, steps: int) -> int:
     """By what was measured: combining contributions of several numbers takes long enough that loads had better not wait for it. Several
-    elements at once wait less; only of halves a long way along a row is better copied ahead."""
+    elements at once wait less; only of 16-bit floats a long way along a row is better copied ahead."""
     if reduction.several is None:
         return 3 if len(reduction.state) > 1 else 1
     return 4 if steps >= LONG and _of_halves(reduction) else 1
@@ -95,12 +95,12 @@ def _of_halves(reduction: Reduction) -> bool:
 
 
 def _along(reduction: Reduction) -> int:
-    """Along rows, by what was measured: the threads of a contribution of three numbers have half a vector of halves each."""
+    """Along rows, by what was measured: the threads of a contribution of three numbers have half a vector of 16-bit floats each."""
     return 4 if len(reduction.state) > 2 and reduction.operands == 1 and _of_halves(reduction) else 2
 
 
 def _down(reduction: Reduction, size: int, vector: int) -> int:
-    """Down columns, by what was measured: of halves, two tiles are worth it where contributions are several numbers, and four where threads
+    """Down columns, by what was measured: of 16-bit floats, two tiles are worth it where contributions are several numbers, and four where threads
     have half a vector each; of words two where contributions are one. With more registers not all programs are on the device at
     once, and the last few have it alone."""
     if _of_halves(reduction):
@@ -110,7 +110,7 @@ def _down(reduction: Reduction, size: int, vector: int) -> int:
 
 
 def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
-    """In how many parts each result is computed, and how many elements of it such a part has: whole tiles."""
+    """The number of segments in which each result is computed, and the elements of a segment: whole tiles."""
     programs, steps = max(1, -(-results // tile.kept)), max(1, -(-count // tile.reduced))
     wanted = 1 if tile.is_whole else max(1, min(PROGRAMS // programs, steps // max(STEPS, tile.together), MOST))
     each = -(-steps // wanted)
@@ -118,7 +118,7 @@ def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
 
 
 def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
-    """What programs hand to each other, however the operands lie."""
+    """What programs pass to each other, for any layout."""
     count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
     results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
     most = max(segments_for(results, count, tile_for(reduction, results, count, by_rows))[0] for by_rows in (True, False))

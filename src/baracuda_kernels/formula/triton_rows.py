@@ -94,7 +94,7 @@ class RowTile(NamedTuple):
 
 
 def tile_for(count: int, operands: int, size: int) -> RowTile | None:
-    """Of rows of so many elements of that size in each of several operands; None where a program cannot hold one. How many rows there are
+    """The tile for rows of so many elements of that size in each of several operands; None if a program cannot hold one. How many rows there are
     does not matter, so that the bits of one do not depend on others."""
     cols = power_of_two(max(count, 1))
     if cols > min(MOST_ELEMENTS, MOST_BYTES // (size * operands)):
@@ -113,7 +113,7 @@ def call(
     parameters: Sequence[float],
 ) -> Call | None:
     """The launch of a program whose inputs are operands, those `of_elements` and others that are one number for a row, and after them what
-    the reductions make of the former; None where rows are too long or do not lie side by side, or the program has something rare, which
+    the reductions make of the former; None where rows are too long or are not contiguous, or the program has a slow path, which
     would take the registers that rows are held in. Strides are along the axes of `shape`, of inputs before outputs."""
     count = math.prod(shape[axis] for axis in axes)
     given = len(strides) - len(program.outputs)

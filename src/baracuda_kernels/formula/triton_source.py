@@ -34,7 +34,7 @@ def formula(program: Program) -> Any:
 
 @functools.cache
 def usual_formula(program: Program) -> Any:
-    """The same without what is rarely chosen; its last result says whether anything is. None where nothing is rare."""
+    """The fast path of a function: without its `rarely` choices; its last result says whether any is taken. None if it has none."""
     without = usual(program)
     if without is None:
         return None
@@ -67,7 +67,7 @@ def function(name: str, source: str, names: dict[str, Any]) -> Any:
 
 
 def source_of(program: Program, name: str, inputs: Sequence[int]) -> str:
-    """Of the inputs at these places."""
+    """The source of the function, of the inputs at these places."""
     order = in_order(program.results)
     names = {each: f"v{number}" for number, each in enumerate(order)}
     places = {place: argument for argument, place in enumerate(inputs)}

@@ -1,4 +1,4 @@
-"""How much of a formula's elements one program takes: plain reckoning, from the program, the extents and how operands lie."""
+"""How much of a formula's elements one program takes: computed from the program, the extents and the layouts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WARPS = 4
 REGISTERS = 112  # words of a thread for a formula's numbers: with some for places, half of what a thread can have
 FEW_PROGRAMS = 256  # with less, multiprocessors stay idle, and each program had better do less
 # Words of a thread in blocks, which need none for places: as they were measured, of formulas, and of the usual part of those that have
-# something rare, by their operands.
+# a slow path, by their operands.
 OF_BLOCKS, OF_TWO_OPERANDS, OF_THREE, OF_MANY = 200, 256, 320, 170
 SIDE = 64  # of a tile that is turned on chip: both ways, whole lines of memory
 
 
 class Block(NamedTuple):
-    """Of neighbours: how many, and how many of them a thread reads at once."""
+    """A block of adjacent elements: how many, and how many of them a thread reads at once."""
 
     size: int
     vector: int
@@ -46,7 +46,7 @@ def block_for(program: Program, count: int, vector: int) -> Block:
     each = min(2 * vector, elements_per_thread(program, REGISTERS if _computes_in_f64(program) else OF_BLOCKS))
     warps = WARPS
     if usual(program) is not None and (vector > 2 or _is_packed(program)):
-        # A warp by itself knows without others whether anything rare is asked for. As 32 of them share a multiprocessor, it has to have
+        # A single warp knows without others whether the slow path is needed. As 32 of them share a multiprocessor, it has to have
         # much to read.
         each, warps = _vectors_with_rare(program, vector) * vector, 1
     while each > vector and count < FEW_PROGRAMS * 32 * warps * each:
@@ -60,7 +60,7 @@ def operands_of(program: Program) -> int:
 
 
 def _vectors_with_rare(program: Program, vector: int) -> int:
-    """For a thread: the fewer operands, the more of each."""
+    """Vectors per thread: the fewer operands, the more of each."""
     operands, words = operands_of(program), vector * _words_of_usual(program)
     if operands <= 2 or _is_packed(program):  # two numbers at once are half a vector of each
         return 4 if 4 * words <= OF_TWO_OPERANDS else 2
@@ -69,7 +69,7 @@ def _vectors_with_rare(program: Program, vector: int) -> int:
 
 @functools.cache
 def _words_of_usual(program: Program) -> int:
-    """What a thread needs for an element if nothing rare is asked for; what is called, as divisions are, needs some of its own."""
+    """Registers that a thread needs for an element on the fast path; what is called, as divisions are, needs some of its own."""
     part = usual(program) or program
     return live_words(part) + (2 if any(here.operation in ("div", "sqrt") for here in in_order(part.results)) else 0)
 
@@ -86,7 +86,7 @@ def _computes_in_f64(program: Program) -> bool:
 
 
 def tile_for(program: Program, rows: int, cols: int, others: int, vector: int, turned: bool) -> Tile:
-    """Of two axes, of which results lie side by side along the columns; `turned` where operands lie along the rows."""
+    """The tile of two axes; results are contiguous along the columns, and operands along the rows if `turned`."""
     most = elements_per_thread(program)
     vector = min(vector, most)
     if not turned:
@@ -118,7 +118,7 @@ def _width(cols: int, least: int, most: int) -> int:
 
 @functools.cache
 def elements_per_thread(program: Program, words: int = REGISTERS) -> int:
-    """The largest power of two whose numbers have room in so many words of a thread; those of what is rare need not."""
+    """The largest power of two whose numbers fit into so many registers of a thread, on the fast path."""
     return 1 << max(0, min(32, words // live_words(usual(program) or program)).bit_length() - 1)
 
 

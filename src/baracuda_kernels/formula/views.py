@@ -12,7 +12,7 @@ __all__ = ["OverViews", "Strides", "View", "views_of_parts"]
 
 
 class View(NamedTuple):
-    """So many bytes from where an operand of the op, or a room, begins."""
+    """So many bytes from where an operand of the op, or a buffer, begins."""
 
     operand: int
     offset: int
@@ -37,9 +37,9 @@ def views_of_parts(layouts: Sequence[Layout | None]) -> tuple[list[Shape], list[
 
 
 class OverViews:
-    """A launch that is given views of the op's operands and rooms for its own, and what the rooms leave of the workspace.
+    """A launch that is given views of the op's operands and buffers of its own, and what the buffers leave of the workspace.
 
-    `rooms` are where rooms begin in the workspace, and where the last one ends.
+    `rooms` are the offsets of buffers in the workspace, and where the last one ends.
     """
 
     def __init__(self, launch: Any, views: Sequence[View], rooms: Sequence[int] = (0,)) -> None:
@@ -56,4 +56,4 @@ class OverViews:
 
     def get_ready(self) -> None:
         if isinstance(self.launch, CompilesForViews):
-            self.launch.get_ready_for([view.offset for view in self.views])  # rooms begin with whole vectors, as arrays do
+            self.launch.get_ready_for([view.offset for view in self.views])  # buffers are aligned to vectors, as arrays are

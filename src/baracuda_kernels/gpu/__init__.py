@@ -1,1 +1,1 @@
-"""What every CUDA kernel stands on: the driver, compilation ahead of the launch, and the launch itself."""
+"""What all CUDA kernels use: the driver, compilation ahead of the launch, and the launch itself."""

@@ -1,4 +1,4 @@
-"""One launch of a Triton body, written down: what it is given, what is constant in it, and how many programs run.
+"""One launch of a Triton body, as data: its arguments, its constants, and the number of programs.
 
 Floats are given as constants: the interpreter would round them to f32.
 
@@ -17,7 +17,7 @@ from baracuda_kernels.core.element import ElementKind
 __all__ = ["MOST_REGISTERS", "Argument", "At", "Call", "Count", "Lent", "Step", "bits_of", "is_wide"]
 
 VECTOR_BYTES = 16
-MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some to make room for another program
+MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some so that another program fits
 _NARROW = (1 << 31) - (1 << 17)  # counts below it can be added to a whole block and still fit 32 bits
 
 _POINTERS = {
@@ -45,20 +45,20 @@ class Lent:
 
 @dataclass(frozen=True)
 class Step:
-    """How far apart neighbours are, in elements, 64 bits wide. `element` is given where vector loads must not be split by it."""
+    """A stride in elements, 64 bits wide. `element` is given if vector loads depend on it."""
 
     value: int
     element: ElementKind | None = None
 
     @property
     def multiple(self) -> int:
-        """What it has to be a multiple of for vector loads."""
+        """What the step must be a multiple of for vector loads."""
         return 1 if self.element is None else VECTOR_BYTES // self.element.size
 
 
 @dataclass(frozen=True)
 class Count(Step):
-    """How many there are: like a step, but in 32 bits where that is enough, a block more included."""
+    """An extent or count: like a step, but in 32 bits where that is enough, including one block more."""
 
 
 Argument = At | Lent | Step | int | tuple["Argument", ...]
@@ -74,7 +74,7 @@ class Call:
     constants: Mapping[str, Any] = field(hash=False)
     warps: int = 4
     registers: int | None = None  # the most a thread may have, so that several blocks share a multiprocessor
-    may_spill: bool = False  # whether what does not fit them is rarely needed
+    may_spill: bool = False  # whether only the slow path spills
     otherwise: Call | None = None  # what takes its place where addresses or steps do not allow vector loads
     contracts: bool = True  # whether a product and a sum may be rounded once, as the compiler sees fit
 
@@ -111,7 +111,7 @@ class Call:
         return {name: _type_of(argument) for name, argument in named} | dict.fromkeys(self.constants, "constexpr")
 
     def hints(self) -> dict[tuple[int, ...], list[list[object]]]:
-        """What the compiler may take for granted where vectors are allowed: addresses and steps are whole vectors."""
+        """What the compiler may assume where vector loads are allowed: addresses and steps are multiples of a vector."""
         hints = {}
         for path, argument in _paths(self.arguments):
             if isinstance(argument, Lent) or (isinstance(argument, At) and argument.is_whole):
@@ -131,7 +131,7 @@ def bits_of(numbers: Sequence[float]) -> tuple[Step, ...]:
 
 
 def is_wide(count: int) -> bool:
-    """Whether places among so many outgrow 32 bits."""
+    """Whether offsets among so many elements need more than 32 bits."""
     return abs(count) >= _NARROW
 
 

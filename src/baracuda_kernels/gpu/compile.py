@@ -1,4 +1,4 @@
-"""Triton bodies compiled ahead of their launch, for a device that need not be there."""
+"""Triton bodies compiled ahead of their launch, for a device that need not be present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few calls of the CUDA driver that a launch needs, straight from its library.
+"""The few functions of the CUDA driver that a launch needs, called directly.
 
 PyTorch, CuPy and JAX all work in a device's primary context; so does this, and handles of their streams are valid here.
 """
@@ -30,7 +30,7 @@ class DriverError(KernelInternal):
 
 
 class Function:
-    """A loaded kernel: its handle in one device's context, and what the compiler gave it."""
+    """A loaded kernel: its handle in one device's context, and its resources."""
 
     __slots__ = ("device", "handle", "local_bytes", "name", "registers", "shared", "threads")
 
@@ -74,7 +74,7 @@ class Driver:
         return DriverError(status, (name.value or b"unknown").decode(), (text.value or b"no description").decode(), doing)
 
     def context(self, device: int) -> int:
-        """The primary context of a device, kept alive from the first question on."""
+        """The primary context of a device, retained from the first use on."""
         if device not in self._contexts:
             handle, context = ctypes.c_int(), ctypes.c_void_p()
             self._call("cuDeviceGet", ctypes.byref(handle), ctypes.c_int(device))
@@ -84,7 +84,7 @@ class Driver:
         return self._contexts[device]
 
     def within(self, device: int) -> _Within:
-        """The device's context is current inside; whatever was current before is so again afterwards."""
+        """Makes the device's context current within, and restores the previous one."""
         return _Within(self, self.context(device))
 
     def load(self, device: int, image: bytes, name: str, threads: int, shared: int) -> Function:

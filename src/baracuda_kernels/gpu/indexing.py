@@ -1,4 +1,4 @@
-"""Where things lie: from the number of a row to its offset, for Triton bodies and for the calls that launch them."""
+"""Offsets from the index of a row, for Triton bodies and for the calls that launch them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANKS = (1, 3, 8)  # ranks that bodies are compiled for; others are filled up w
 def dims(outer: Sequence[Dim], operands: int, element: ElementKind | None) -> tuple[tuple[Count, ...], list[tuple[Step, ...]]]:
     """The extents, innermost first, and each operand's steps, as `offset` takes them; `element` where vectors depend on them.
 
-    A step that is never taken is 0, which hinders no vectors: a row alone is read as it is among others.
+    A step that is never taken is 0, which does not limit vector loads: a row alone is read as it is among others.
     """
     rank = next(rank for rank in _RANKS if rank >= len(outer))
     filled = [*reversed(outer), *[Dim(1, (0,) * operands)] * (rank - len(outer))]

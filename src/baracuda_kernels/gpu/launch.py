@@ -1,4 +1,4 @@
-"""From calls to a launch: compiled once, then a few words written and one call of the driver each time."""
+"""From calls to a launch: compiled once; then each run fills in addresses and makes one call of the driver."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Queued:
         self.form_for(addresses, workspace, stream).launch(addresses, workspace, stream)
 
     def form_for(self, addresses: tuple[int, ...], workspace: int, stream: Stream) -> _Form:
-        """The form that these addresses allow, compiled."""
+        """The compiled form for these addresses."""
         form = self.scalars
         if self.vectors is not None:
             together = workspace
@@ -97,7 +97,7 @@ class Queued:
 
 
 class _Form:
-    """A call in machine code, and the words that it is launched with."""
+    """A compiled call, and its launch arguments."""
 
     def __init__(self, device: Device, call: Call, vectors: bool) -> None:
         self.device, self.call, self.has_vectors = device, call, vectors
@@ -139,7 +139,7 @@ class _Form:
 
 @functools.cache
 def _loaded(device: int, binary: Binary) -> Function:
-    """Once for all calls that differ in numbers only: what a device has loaded stays there."""
+    """The loaded kernel, shared by all calls that differ in numbers only; it stays loaded on the device."""
     return driver().load(device, binary.image, binary.name, binary.threads, binary.shared)
 
 

@@ -1,4 +1,4 @@
-"""Holding half-precision numbers in registers, two to a word. The compiler would give each a register of its own."""
+"""Holding 16-bit floats in registers, two per word. The compiler would give each a register of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERPRETED = tl.constexpr(is_interpreted())
 
 @triton.jit
 def hold(values):
-    """Neighbours along the last axis packed into words; anything but halves stays as it is. For one axis or two."""
+    """Neighbours along the last axis packed into words; anything but 16-bit floats stays as it is. For one axis or two."""
     if values.dtype.primitive_bitwidth == 16:
         if len(values.shape) == 1:
             low, high = tl.split(tl.reshape(values, (values.shape[0] // 2, 2)))

@@ -1,4 +1,4 @@
-"""Matrix products for Triton bodies, on the matrix units where the elements have them."""
+"""Matrix products for Triton bodies, on the tensor cores where these support the dtype."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def product(a, b, total, PRECISION: tl.constexpr):
 
 @triton.jit
 def rounded_to_tf32(values):
-    """To the nearest f32 that TF32 has too: the matrix units cut off what it has not. The interpreter's take f32 as it is."""
+    """Rounds f32 to the nearest TF32 number: the tensor cores truncate. The interpreter's products use f32 as it is."""
     if INTERPRETED:
         return values
     else:

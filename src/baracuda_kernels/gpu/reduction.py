@@ -1,4 +1,4 @@
-"""Reductions that stay within a thread, for loops in which nobody should have to wait for the others.
+"""Reductions within a thread, for loops in which threads should not wait for each other.
 
 Triton spreads a block over the threads in vectors of 16 bytes, and then over again until all of it has a place: position p of
 a block belongs to thread p / VECTOR mod THREADS. Seen as an array of [again, thread, vector], what one thread has is reduced

@@ -1,1 +1,1 @@
-"""Bridges to the frameworks whose arrays and kernels the library meets."""
+"""Bridges to NumPy, PyTorch, JAX and CuPy: their arrays, streams and kernels."""

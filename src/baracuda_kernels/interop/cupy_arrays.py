@@ -20,7 +20,7 @@ from baracuda_kernels.interop.numpy_arrays import dtype_of
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
     if element is ElementKind.BF16:
-        raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "an element that CuPy has")])
+        raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "a dtype that CuPy has")])
     dtype = dtype_of(element)
 
     def make() -> Any:
@@ -48,7 +48,7 @@ def queued_on(stream: Stream) -> AbstractContextManager[Any]:
 
 
 class _Queue:
-    """A stream as other libraries hand it over."""
+    """A stream of another library, given by its handle."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle

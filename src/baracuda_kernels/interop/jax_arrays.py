@@ -1,4 +1,4 @@
-"""JAX's arrays, on the CPU. They are immutable, so results are computed in NumPy's and handed over without a copy."""
+"""JAX's arrays, on the CPU. They are immutable, so results are computed in NumPy arrays and passed on without a copy."""
 
 from __future__ import annotations
 

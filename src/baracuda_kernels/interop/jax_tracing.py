@@ -24,7 +24,7 @@ _CPU = Device.cpu()
 
 
 def trace(function: Function, arrays: Mapping[str, Any], options: Mapping[str, Any], out: Any, preference: Any, stream: Any) -> Any:
-    """Records a call. Whatever is wrong with it is said now, not when it runs."""
+    """Traces a call. Errors in it are raised now, not when it runs."""
     _refuse_what_cannot_be_traced(function, out, stream)
     results = _recorded(function, tuple(arrays), tuple(options.items()), preference)(*arrays.values())
     return results[0] if len(results) == 1 else results
@@ -47,7 +47,7 @@ def _refuse_what_cannot_be_traced(function: Function, out: Any, stream: Any) -> 
 
 @remembered(1024)
 def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[str, Any], ...], preference: Any) -> Any:
-    """Takes the arrays of these names and gives the tuple of results; differentiable where the function is."""
+    """A function of the arrays of these names that returns the tuple of results; differentiable if the function is."""
     chosen = dict(options)
 
     def record(*arrays: Any) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
 
 
 def _summed(gradient: Any, of: Any) -> Any:
-    """The gradient of an input that was broadcast: the sum over all places that it stood for."""
+    """The gradient of an input that was broadcast: summed over the broadcast axes."""
     if of is None or gradient.shape == of.shape[1:]:
         return gradient
     shape = of.shape[1:]

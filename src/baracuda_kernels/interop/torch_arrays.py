@@ -35,17 +35,17 @@ def derivative(tensor: Any) -> str | None:
 
 
 def in_forward_mode() -> bool:
-    """Whether tensors may have tangents now."""
+    """Whether forward-mode differentiation is active, so that tensors may have tangents."""
     return forward_ad._current_level >= 0
 
 
 def written(tensors: Iterable[Any]) -> None:
-    """So that a backward which saved the old values notices."""
+    """Increments the tensor's version, so that a backward that saved the old values raises."""
     torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
 def used_on(tensors: Iterable[Any], stream: Stream) -> None:
-    """So that memory which is freed before the stream has come so far is not given to others meanwhile."""
+    """Tells the allocator that the stream uses the tensor, so that its memory is not reused before the stream is done."""
     queue = stream.queue()
     for tensor in tensors:
         tensor.record_stream(queue)

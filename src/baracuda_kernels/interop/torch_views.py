@@ -58,7 +58,7 @@ class _CudaBytes:
 
 @contextlib.contextmanager
 def exactly_on(stream: Stream) -> Iterator[None]:
-    """PyTorch's work goes to that stream, nothing of it is recorded, and products of f32 are those of f32."""
+    """A context for PyTorch's kernels: on that stream, without recording gradients, with f32 products in full precision."""
     with contextlib.ExitStack() as stack:
         if stream.device.kind is DeviceKind.CUDA:
             from baracuda_kernels.gpu.driver import driver
@@ -73,7 +73,7 @@ def exactly_on(stream: Stream) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _full_precision(kind: DeviceKind) -> Iterator[None]:
-    """Products in fewer bits that PyTorch has been allowed elsewhere stay out of this."""
+    """Switches off TF32 and other reduced-precision products within."""
     backends: Any = torch.backends
     matmul = backends.cuda.matmul if kind is DeviceKind.CUDA else backends.mkldnn.matmul
     before = matmul.fp32_precision

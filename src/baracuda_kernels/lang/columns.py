@@ -1,4 +1,4 @@
-"""Sums down columns: sixteen columns side by side in a vector, one row after the other.
+"""Sums down columns: sixteen adjacent columns in a vector, one row after the other.
 
 A tile is a strip of a matrix copied into scratch as one stack of vectors per sixteen columns, `pitch` rows apart, so that later
 passes read it in order whatever the stride of the source. A column's sum keeps the canonical order: its element i goes to

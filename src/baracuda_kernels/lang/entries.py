@@ -36,7 +36,7 @@ def _yield() -> int:
 
 
 def written(body: str, parameters: int, triple: str) -> str:
-    """In LLVM's language, `<body>_lead` and `<body>_help`, which take a gate in front of the parameters of `body`."""
+    """The LLVM source of `<body>_lead` and `<body>_help`, which take a gate before the parameters of `body`."""
     names = [f"%a{each}" for each in range(parameters)]
     given = ", ".join(f"ptr {name}" for name in names)
     declarations, read, write, pause = _processor(triple)

@@ -1,4 +1,4 @@
-"""How the operands of a problem lie in memory, boiled down to the int64 words that a native body reads.
+"""The geometry of a problem's operands, as the int64 words that a native body reads.
 
 A `Dim` is an extent with one step per operand, in elements. `collapse` turns a shape into as few dims as the operands allow;
 `dim_words` writes them down for `tasks.locate`, which finds a row's offsets inside a body.

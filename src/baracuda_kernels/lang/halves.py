@@ -109,7 +109,7 @@ def _round_bf16(like: _Like, pattern: ir.Value) -> ir.Value:
 
 
 def in_turn(element: str) -> bool:
-    """Whether elements side by side go to the two vectors of a pair in turn: a register of bf16 so comes apart without a shuffle."""
+    """Whether contiguous elements go to the two vectors of a pair in turn: a register of bf16 so comes apart without a shuffle."""
     return element == "bf16"
 
 
@@ -120,7 +120,7 @@ def split_bf16(builder: ir.IRBuilder, words: ir.Value) -> tuple[ir.Value, ir.Val
 
 
 def join_bf16(builder: ir.IRBuilder, low: ir.Value, high: ir.Value) -> ir.Value:
-    """The inverse, to nearest even. A NaN must stem from halves: then its lower bits are zero, and rounding leaves it alone."""
+    """The inverse, to nearest even. A NaN must stem from 16-bit floats: then its lower bits are zero, and rounding leaves it alone."""
     like = _Like(builder, low)
     low, high = (_round_bf16(like, like.cast(value, ir.IntType(32))) for value in (low, high))
     return builder.or_(like.lshr(low, 16), like.mask(high, 0xFFFF0000))

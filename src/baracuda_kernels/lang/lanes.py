@@ -58,7 +58,7 @@ def register_type(storage):
 
 
 class Lanes(types.Type):
-    """Sixteen numbers of one type; of booleans, a mask."""
+    """Sixteen numbers of one type; a mask if they are booleans."""
 
     def __init__(self, scalar: types.Type):
         self.scalar = scalar
@@ -249,7 +249,7 @@ def _rotated(typingctx, value, distance):
 
 @inline
 def tree_sum(v):
-    """The sum of the lanes: halves onto halves."""
+    """The sum of the lanes: the upper half onto the lower, again and again."""
     v = v + _rotated(v, 8)
     v = v + _rotated(v, 4)
     v = v + _rotated(v, 2)

@@ -59,7 +59,7 @@ def memory_at(context, builder, pointer, offset, storage) -> _Memory:
 
 @intrinsic
 def load(typingctx, pointer, offset, step):
-    """Sixteen elements side by side."""
+    """Sixteen contiguous elements."""
     storage = pointer.dtype
 
     def codegen(context, builder, signature, args):
@@ -102,7 +102,7 @@ def mark_streamed(builder, stored):
 def _store(past_caches: bool):
     @intrinsic
     def store(typingctx, pointer, offset, step, value):
-        """Sixteen elements side by side."""
+        """Sixteen contiguous elements."""
 
         def codegen(context, builder, signature, args):
             memory = memory_at(context, builder, args[0], args[1], pointer.dtype)

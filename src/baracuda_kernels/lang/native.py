@@ -131,7 +131,7 @@ _SETTINGS = {"BOUNDSCHECK": None, "CPU_FEATURES": None, "CPU_NAME": None, "DEBUG
 
 @contextlib.contextmanager
 def _numba_as_shipped() -> Iterator[None]:
-    """Without the settings that the caller may have for functions of his own. Nobody else compiles meanwhile."""
+    """Compiles with Numba's default settings, whatever the user's are. Holds the lock of compilation."""
     from numba.core import compiler_lock, config, registry
 
     with compiler_lock.global_compiler_lock, contextlib.ExitStack() as restored:

@@ -11,7 +11,7 @@ from baracuda_kernels.lang.memory import mark_streamed, memory_at, put, widen
 
 __all__ = ["load_pair", "prefetch", "prefetch_pair", "store_pair", "stream_pair"]
 
-# A pair is 2 * LANES elements side by side in two vectors: the first half and the second, unless `halves.in_turn`.
+# A pair is 2 * LANES contiguous elements in two vectors: the first half and the second, unless `halves.in_turn`.
 
 
 def _line_of_words(builder, pointer, offset):
@@ -43,7 +43,7 @@ def load_pair(typingctx, pointer, offset):
 def _pair_store(past_caches: bool):
     @intrinsic
     def store_pair(typingctx, pointer, offset, first, second):
-        """The vectors of a pair; a NaN in them must stem from halves: see `halves.join_bf16`."""
+        """The vectors of a pair; a NaN in them must stem from 16-bit floats: see `halves.join_bf16`."""
         storage = pointer.dtype
 
         def codegen(context, builder, signature, args):

@@ -1,4 +1,4 @@
-"""Work shared among threads, without a say in the result.
+"""Work shared among threads, without affecting the result.
 
 A native kernel draws its tasks from a counter until none is left, so any number of threads may call it at once: which
 thread does which task changes nothing that is computed. Helpers are ordinary Python threads that sit in the native
@@ -29,7 +29,7 @@ PAUSE = 1.0  # seconds until threads are asked for again where the system had no
 
 
 class _Crew:
-    """The helpers of this process."""
+    """The helper threads of this process."""
 
     def __init__(self) -> None:
         self.shares: SimpleQueue[Share] = SimpleQueue()
@@ -39,7 +39,7 @@ class _Crew:
         self._refused = -PAUSE
 
     def at_most(self, wanted: int) -> int:
-        """How many there are of as many as are wanted: fewer where the system starts no more threads."""
+        """How many helper threads there are, at most as many as wanted: fewer if the system cannot start more."""
         if self.count < wanted and time.monotonic() > self._refused + PAUSE:
             with self._hiring:
                 self._hire(wanted)

@@ -21,7 +21,7 @@ def _current_cpu() -> Callable[[], int] | None:
 
 
 class Placement:
-    """Where the helpers of a process may run."""
+    """Which CPUs the helper threads of a process may run on."""
 
     def __init__(self) -> None:
         self._cpu = _current_cpu()
@@ -35,7 +35,7 @@ class Placement:
             self._avoided = -1
 
     def avoid_caller(self) -> None:
-        """To be called where a launch is about to wake helpers."""
+        """Called when a launch is about to wake helpers."""
         if self._cpu is None:
             return
         cpu = self._cpu()

@@ -1,4 +1,4 @@
-"""What a body needs besides vectors: its next task, where its operands lie, room to work, and word from other threads.
+"""What a body needs besides vectors: its next task, where its operands lie, stack memory, and signals from other threads.
 
 A body has the signature body(words, counter, operand...). `words` are the int64 numbers that `geometry` and the kernel's
 launcher prepared; `counter` is null when one thread does everything, else it counts the tasks handed out:
@@ -75,7 +75,7 @@ def wait_for(counter, index, count):
 
 @intrinsic
 def scratch(typingctx, scalar, count):
-    """Room for `count` (a literal) numbers of the type `scalar` on the stack, aligned for vectors."""
+    """Stack memory for `count` (a literal) numbers of the type `scalar`, aligned for vectors."""
     if not isinstance(count, types.IntegerLiteral):
         return None
     kind = scalar.instance_type
@@ -116,7 +116,7 @@ def is_aligned(pointer):
 
 @intrinsic
 def flush_streams(typingctx):
-    """To be called after the last `stream_store`, so that other threads see what was stored."""
+    """Called after the last `stream_store`, so that other threads see what was stored."""
 
     def codegen(context, builder, signature, args):
         builder.fence("seq_cst")

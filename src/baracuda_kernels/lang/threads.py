@@ -1,4 +1,4 @@
-"""How many threads CPU kernels take, and why."""
+"""The number of threads that CPU kernels use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _finds_torch() -> bool:
 
 
 def _look() -> None:
-    """At what the environment says, anew."""
+    """Reads the environment variables again."""
     global _chosen, _most
     _chosen = _number_in(OURS)
     wishes = [wish for name in OTHERS if (wish := _number_in(name)) is not None]
@@ -56,13 +56,13 @@ def _look() -> None:
 
 
 def _number_in(variable: str) -> int | None:
-    """The number that an environment variable starts with, as OpenMP's may be a list; None where that says nothing."""
+    """The number that an environment variable starts with, as OpenMP's may be a list; None if there is none."""
     first = os.environ.get(variable, "").split(",")[0].strip()
     return int(first) or None if re.fullmatch("[0-9]{1,18}", first) else None
 
 
 def _available() -> int:
-    """CPUs for this process."""
+    """The number of CPUs that this process may use."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([cpus, *map(_rounded, _quotas())]))
 
@@ -72,7 +72,7 @@ def _rounded(cpus: float) -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """How many CPUs' worth of time each control group above this process allows."""
+    """The CPU quota of each control group that contains this process, in CPUs."""
     try:
         groups = os.fsdecode(_OWN_CGROUPS.read_bytes())  # whose names may be any bytes
     except OSError:  # a system without control groups
@@ -93,7 +93,7 @@ def _upwards(root: Path, path: str) -> list[Path]:
 
 
 def _quota(*files: Path) -> float | None:
-    """Time over period; None where there is no limit."""
+    """The quota divided by its period; None without a limit."""
     try:
         quota, period = " ".join(file.read_text(encoding="utf-8") for file in files).split()
         return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None

@@ -65,7 +65,7 @@ _REACHED = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def rule_of(function: str, device: str) -> Rule | None:
-    """None where operands are promoted as ever."""
+    """The rule of a function on a device; None where operands are promoted as usual."""
     return _RULES.get((device, COMPOSED.get(function, function)))
 
 
@@ -89,7 +89,7 @@ def mapped(operator: Operator, info: Any, in_dims: Any, *given: Any) -> tuple[An
 
 
 def dtypes(function: Function, values: Mapping[str, Any]) -> dict[str, torch.dtype]:
-    """What each input of a call is computed in: its own element while autocast is off."""
+    """The dtype that each input is computed in: its own while autocast is off."""
     return _decided(function, values)[0]
 
 
@@ -128,7 +128,7 @@ def _decided(
 
 
 def _ruled(function: Function, values: Mapping[str, Any], own: Mapping[str, torch.dtype], device: str) -> dict[str, torch.dtype]:
-    """The elements of the inputs by the rule of the function, before they are promoted."""
+    """The dtypes of the inputs by the rule of the function, before promotion."""
     rule = rule_of(function.name, device)
     reached = [name for name, dtype in own.items() if dtype in _REACHED]
     if rule is None or not reached or (rule is Rule.FP32_UNLESS_ASKED and values.get("dtype") is not None):
@@ -138,19 +138,19 @@ def _ruled(function: Function, values: Mapping[str, Any], own: Mapping[str, torc
         target = torch.get_autocast_dtype(device)
     elif rule is Rule.WIDEST:
         target = functools.reduce(torch.promote_types, (own[name] for name in reached))
-    # What has an element of its own, such as a state, is f32 beside any half.
+    # What has an element of its own, such as a state, is f32 beside any 16-bit float.
     elements = {name: target if function.inputs[name].element_rule == "element" else torch.float32 for name in reached}
     return {**own, **elements}
 
 
 @functools.cache
 def _promoted(operands: frozenset[tuple[torch.dtype, bool]]) -> torch.dtype:
-    """The element that PyTorch computes in, of operands with axes and without: these count only where they are of a wider kind."""
+    """The dtype that PyTorch promotes to; operands of rank 0 count only if they are of a higher category."""
     groups = [[dtype for dtype, has_axes in operands if has_axes is wanted] for wanted in (True, False)]
     first, *rest = [functools.reduce(torch.promote_types, group) for group in groups if group]
     return first if not rest or _kind(first) >= _kind(rest[0]) else torch.promote_types(first, rest[0])
 
 
 def _kind(dtype: torch.dtype) -> int:
-    """Whether numbers are truth values, integers, real or complex."""
+    """The category of a dtype: boolean, integer, float or complex."""
     return 3 if dtype.is_complex else 2 if dtype.is_floating_point else int(dtype is not torch.bool)

@@ -19,7 +19,7 @@ AXES = ("axes", "axis")  # options that name axes
 
 
 def rule(operator: Operator, info: Any, in_dims: Any, *arguments: Any) -> tuple[Any, Any]:
-    """The results of all problems, and where their batch axis is: in front."""
+    """The results of all problems, and their batch axis, which is the first."""
     values = dict(zip(operator.schema.arguments, arguments, strict=True))
     axes = {name: axis for name, axis in zip(values, in_dims, strict=True) if isinstance(axis, int)}
     values |= {name: values[name].movedim(axis, 0) for name, axis in axes.items()}
@@ -40,7 +40,7 @@ def _one_by_one(operator: Operator, size: int, values: dict[str, Any], batched: 
 
 
 def _together(operator: Operator, size: int, values: dict[str, Any], batched: set[str]) -> tuple[Any, ...] | None:
-    """None where the problems cannot be one: the op says which larger problem they are, and the call has to state exactly that one."""
+    """Runs the problems as one larger problem; None if they cannot be one. The op says which it is, and the call must state exactly that one."""
     function, schema = operator.function, operator.schema
     shapes = {
         name: tuple(values[name].shape[1:] if name in batched else values[name].shape)

@@ -134,7 +134,7 @@ def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
 
 
 def _summed(gradient: Any, shape: Any) -> Any:
-    """The gradient of an input that was broadcast: the sum over all places that it stood for."""
+    """The gradient of an input that was broadcast: summed over the broadcast axes."""
     return gradient if shape is None or gradient.shape == shape else gradient.sum_to_size(shape)
 
 

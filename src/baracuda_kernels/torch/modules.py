@@ -20,7 +20,7 @@ __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "RotaryEmbedding"]
 
 
 class RMSNorm(nn.RMSNorm):
-    """torch.nn.RMSNorm by this library: the same arguments, state, repr and results."""
+    """A drop-in replacement for torch.nn.RMSNorm: the same arguments, state, repr and results."""
 
     def forward(self, x: Tensor) -> Tensor:
         """RMSNorm of x over the axes of `normalized_shape`, scaled by `weight`."""
@@ -33,7 +33,7 @@ class RMSNorm(nn.RMSNorm):
 
 
 def _normed(x: Tensor, gamma: Tensor | None, axes: tuple[int, ...], eps: float | None) -> Tensor:
-    """As PyTorch does it: a gamma of another type is met in the wider one, and the result is of x's."""
+    """As in PyTorch: with a gamma of another dtype, computed in the wider of both; the result has the dtype of x."""
     eps = default_eps(x) if eps is None else eps
     if gamma is not None and gamma.dtype != x.dtype and x.is_floating_point() and not torch.is_autocast_enabled(x.device.type):
         wide = torch.promote_types(x.dtype, gamma.dtype)
@@ -42,7 +42,7 @@ def _normed(x: Tensor, gamma: Tensor | None, axes: tuple[int, ...], eps: float |
 
 
 class RotaryEmbedding(nn.Module):
-    """Rotary position embedding of queries or keys, [batch, heads, steps, features]. It has no parameters and keeps no tables."""
+    """Rotary position embedding of queries or keys, [batch, heads, steps, features]. It has no parameters and stores no tables."""
 
     def __init__(
         self, base: float = 10000.0, style: RopeStyle | str = RopeStyle.INTERLEAVED, rotary_dim: int | None = None
@@ -141,7 +141,7 @@ class Mamba2(nn.Module):
         width = self.ngroups * self.d_state
         x, b, c = F.silu(self.convolve(features)).split((self.d_inner, width, width), -1)
         x, b, c = x.unflatten(-1, (self.nheads, -1)), b.unflatten(-1, (self.ngroups, -1)), c.unflatten(-1, (self.ngroups, -1))
-        wide = torch.promote_types(steps.dtype, torch.float32)  # a small step or rate would be lost in a half type
+        wide = torch.promote_types(steps.dtype, torch.float32)  # a small step or rate would be lost in a 16-bit float
         dt = F.softplus(steps.to(wide) + self.dt_bias.to(wide))
         y = self.scan(x, dt, -torch.exp(self.A_log.to(wide)), b, c) + x * self.D.to(x.dtype)[:, None]
         return self.out_proj(self.norm(y.flatten(-2), gate))

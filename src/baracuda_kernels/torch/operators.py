@@ -1,7 +1,7 @@
 """Every function as an operator of the namespace `baracuda`, and the way a call takes to it.
 
-A call that nobody watches goes straight to the function, where the dispatcher would end too, some microseconds later.
-Whoever watches (a tracer, a mode, functorch, autocast, the profiler) sees the operator.
+When no tracer, mode, functorch transform, autocast or profiler is active, a call goes straight to the function, where the dispatcher would end
+some microseconds later. When one is active, it sees the operator.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Operator:
         torch.library.register_vmap(f"{NAMESPACE}::{self.name}", functools.partial(autocast.mapped, self), lib=_library)
 
     def kernel(self, *arguments: Any) -> Any:
-        """What the operator does on a device, with arguments as the dispatcher hands them on."""
+        """The operator's implementation for devices, called by the dispatcher."""
         if self.schema.has_lists:  # which cannot be looked up
             arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
         return self._everything(*arguments)
 
     def _everything(self, *arguments: Any) -> Any:
-        """Every output, also those that nobody asked for."""
+        """All outputs, also those that were not requested."""
         schema, leading = self.schema, self.schema.leading
         results = self.compute(*arguments[:leading], **dict(zip(schema.named, arguments[leading:], strict=True)), **schema.always)
         if not schema.conditional:
@@ -113,7 +113,7 @@ class Operator:
         return values
 
     def fake(self, *arguments: Any) -> Any:
-        """Results without values, of the shapes and elements that the plan's outputs are declared with."""
+        """The fake (meta) implementation: results of the declared shapes and dtypes, without values."""
         schema = self.schema
         values = dict(zip(schema.arguments, arguments, strict=True))
         problem = self.describe(values)
@@ -127,7 +127,7 @@ class Operator:
         return results[0] if len(results) == 1 else tuple(results)
 
     def describe(self, values: dict[str, Any]) -> Any:
-        """The descriptor of a call, of tensors or their layouts; only shapes and elements are looked at."""
+        """The descriptor of a call, from tensors or their layouts; only shapes and dtypes matter."""
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             form: Any = self.form(name, value, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
@@ -139,7 +139,7 @@ class Operator:
         try:
             return SimpleNamespace(shape=shape, element=ElementKind.of(tensor.dtype))
         except ValueError as unknown:
-            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of known elements")]) from None
+            raise rejection(self.name, [Reason(ReasonCode.NOT_AN_ARRAY, name, unknown, "an array of a known dtype")]) from None
 
     def dispatch(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call by way of PyTorch's dispatcher; in a formula that is fused, what it comes to."""
@@ -156,19 +156,19 @@ class Operator:
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A call that nobody watches, with its gradient recorded."""
+        """A call when no tracer, mode or profiler is active, with its gradient recorded."""
         values = self.schema.bind(given, named)
         arguments = map(values.__getitem__, self.schema.arguments)
         return self.schema.returned(self.recorder.apply(self._everything, *arguments), values)
 
 
 def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
-    """Stands for an output that a problem does not have."""
+    """An empty tensor, in place of an output that a problem does not have."""
     return next(value for value in values.values() if isinstance(value, torch.Tensor)).new_empty(0)
 
 
 def _entry(of: Operator) -> Callable[..., Any]:
-    """The public function."""
+    """The public function of an operator."""
     known = of.schema.known
     spread = getattr(of.function, "spread", None)  # of functions that make other arguments of those given
     others = [entry(name) for name in getattr(of.function, "CALLS", ())]  # by which they do so
@@ -214,7 +214,7 @@ def is_plain(value: Any) -> bool:
 
 
 def watched() -> bool:
-    """Whether a call has to go through the dispatcher, so that somebody sees it or does something about it."""
+    """Whether a tracer, mode, functorch transform, autocast or the profiler is active, so that a call must go through the dispatcher."""
     return bool(
         _C._len_torch_dispatch_stack()
         or _C._len_torch_function_stack()

@@ -36,7 +36,7 @@ __all__ = ["Report", "patched"]
 
 @dataclass
 class Report:
-    """Which calls were served by which kernel, and which were left to PyTorch and why."""
+    """Which calls ran which kernel, and which were left to PyTorch and why."""
 
     served: dict[str, Counter[str]] = field(default_factory=dict)  # function to kernels
     left_alone: dict[str, Counter[str]] = field(default_factory=dict)  # function to reasons
@@ -120,7 +120,7 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fits(signature: inspect.Signature, args: Any, kwargs: Any) -> bool:
-    """Whether PyTorch's function takes such a call at all; if not, it will say so itself."""
+    """Whether PyTorch's function accepts such a call; if not, PyTorch raises the error."""
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:
@@ -132,7 +132,7 @@ def _fits(signature: inspect.Signature, args: Any, kwargs: Any) -> bool:
 
 
 def _kernel_for(of: Operator, values: dict[str, Any]) -> str:
-    """The kernel that will serve the call. Raises an error with the reasons where there is none."""
+    """The kernel that will run the call. Raises an error with the reasons if there is none."""
     given = {name: values[name] for name in of.schema.inputs if values.get(name) is not None}
     for name, tensor in given.items():
         if not is_plain(tensor):
@@ -160,7 +160,7 @@ def _selected(of: Operator, forms: dict[str, Layout], options: dict[str, Any], d
 
 
 def _contiguous(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> Layout:
-    """How a copy of the tensor would lie; operators copy what a plan refuses to read where it lies."""
+    """The layout of a contiguous copy; operators copy inputs whose layout a plan refuses."""
     reasons, view = TensorRef.examine(tensor, name)
     if view is None:
         raise rejection("a call of torch.nn.functional", reasons)

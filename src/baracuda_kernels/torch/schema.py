@@ -81,7 +81,7 @@ class Schema:
         return [_plain(values[name], name in self.axes, name in self.elements) for name in self.arguments]
 
     def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
-        """Whether the problem has that output."""
+        """Whether the problem has the output."""
         condition = self.conditions[output]
         if condition is None:
             return True
@@ -89,7 +89,7 @@ class Schema:
         return is_given is not self._is_number(condition)
 
     def returned(self, results: Any, values: Mapping[str, Any]) -> Any:
-        """What the function returns, of everything that the operator did."""
+        """What the function returns, out of all outputs of the operator."""
         if self.single:
             return results
         returned, wanted = self.function.returned(values), []
@@ -128,7 +128,7 @@ def _option_type(option: Option) -> str:
 
 
 def _kinds(option: Option) -> tuple[Any, ...]:
-    """The types that an option may be of."""
+    """The types that an option may have."""
     return typing.get_args(option.type) if typing.get_origin(option.type) in (types.UnionType, typing.Union) else (option.type,)
 
 

@@ -46,7 +46,7 @@ def rms_norm(
 
 
 def default_eps(x: Tensor) -> float:
-    """PyTorch's: that of the sums."""
+    """PyTorch's default eps: that of the dtype sums are taken in."""
     return torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
 
 
@@ -71,7 +71,7 @@ def scaled_dot_product_attention(
 
 
 def _additive(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
-    """The mask for every batch and head, as what is added to the scores."""
+    """The mask as a term added to the scores, for every batch and head."""
     if mask is None:
         return None
     _require(not mask.requires_grad, "attn_mask", "requires_grad=True", "a detached tensor", ReasonCode.NEEDS_GRADIENT)

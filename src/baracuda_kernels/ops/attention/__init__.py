@@ -1,1 +1,1 @@
-"""Attention and what goes with it: rotary embedding, attention with kept weights, the state-space scan."""
+"""Attention and what goes with it: rotary embedding, attention that materializes its weights, the state-space scan."""

@@ -1,4 +1,4 @@
-"""What covariances are tried and timed on."""
+"""What covariances are tested and timed on."""
 
 from __future__ import annotations
 

@@ -45,14 +45,14 @@ FWEIGHTS = read(
     present="has_fweights",
     layout=never_backwards,
 )
-AWEIGHTS = read("weights_shape", "what each observation weighs", present="has_aweights", layout=never_backwards)
+AWEIGHTS = read("weights_shape", "the weight of each observation", present="has_aweights", layout=never_backwards)
 
 
 class CovArgs(Args):
     input: TensorRef = read("shape", "the variables, a row each", layout=never_backwards)
     fweights: TensorRef = FWEIGHTS
     aweights: TensorRef = AWEIGHTS
-    result: TensorMut = write("result_shape", "how each two variables vary together", layout=never_backwards)
+    result: TensorMut = write("result_shape", "the covariance, or correlation, of every two variables", layout=never_backwards)
 
 
 class CovPlan(Plan[CovDescriptor, CovArgs]):

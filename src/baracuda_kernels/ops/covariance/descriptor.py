@@ -25,9 +25,9 @@ class CovDescriptor(Descriptor):
     kind: CovKind
     shape: Shape
     element: ElementKind
-    correction: int = 1  # taken off the number of observations that sums are divided by; correlations do not depend on it
-    fweights_element: ElementKind | None = None  # of the integers that say how often each observation was made; None without them
-    has_aweights: bool = False  # whether observations have weights
+    correction: int = 1  # subtracted from the number of observations to get the divisor; correlations do not depend on it
+    fweights_element: ElementKind | None = None  # dtype of fweights; None without them
+    has_aweights: bool = False  # whether there are weights of observations
 
     def check(self) -> Iterator[Reason]:
         if len(self.shape) > 2:

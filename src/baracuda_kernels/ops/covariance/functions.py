@@ -12,7 +12,7 @@ __all__ = ["corrcoef", "corrcoef_backward", "cov", "cov_backward"]
 
 @function(CovPlan, gradient="cov_backward")
 def cov(input: View, *, correction: int = 1, fweights: View | None = None, aweights: View | None = None) -> CovDescriptor:
-    """The covariances of variables, a row of observations each."""
+    """The covariance matrix of variables (rows) over observations (columns)."""
     often = None if fweights is None else fweights.element
     return CovDescriptor(CovKind.COV, input.shape, input.element, correction, often, aweights is not None)
 
@@ -28,7 +28,7 @@ def cov_backward(
 
 @function(CovPlan, gradient="corrcoef_backward")
 def corrcoef(input: View) -> CovDescriptor:
-    """The correlations of variables, a row of observations each: covariances divided by both standard deviations."""
+    """The correlation matrix of variables (rows) over observations (columns)."""
     return CovDescriptor(CovKind.CORRCOEF, input.shape, input.element)
 
 

@@ -1,4 +1,4 @@
-"""What covariances are timed beside."""
+"""What covariances are compared with in the bench."""
 
 from __future__ import annotations
 

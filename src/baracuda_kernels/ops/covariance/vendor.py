@@ -116,7 +116,7 @@ def _matrix(tensor: Any) -> Any:
 
 
 def _bound(problem: CovDescriptor, pieces: Pieces, compute: Callable[..., None]) -> Bind:
-    """With the pieces of the workspace as tensors by name, and the operands."""
+    """Binds a function of the operands and the pieces of the workspace, as tensors by name."""
     starts, size = places(problem, pieces)
     dtype, width = DTYPES[problem.element.accumulator], problem.element.accumulator.size
 

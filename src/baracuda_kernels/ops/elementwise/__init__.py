@@ -1,4 +1,4 @@
-"""Ops on every element by itself, forward and backward."""
+"""Elementwise ops, forward and backward."""
 
 from baracuda_kernels.ops.elementwise.cast import CastArgs, CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind

@@ -1,4 +1,4 @@
-"""What the ops on elements are tried and timed on."""
+"""What the elementwise ops are tested and timed on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWCASE, CUDA_SHOWCASE = (4096, 4096), (16384, 8192)
 
 
 class ElementByElement(Cases[Any]):
-    """What cases of ops on every element by itself share, whatever the op: descriptors have a shape and a program."""
+    """What cases of elementwise ops share, whatever the op: descriptors have a shape and a program."""
 
     def drawn_shape(self, random: Random) -> Shape:
         return tuple(random.choice((0, 1, 1, 2, 3, 5, 8, 16, 17, 31)) for _ in range(random.randint(0, 4)))

@@ -18,11 +18,11 @@ __all__ = ["CastArgs", "CastPlan"]
 
 class CastArgs(Args):
     input: TensorRef = read("shape", "the operand", broadcasts=True)
-    result: TensorMut = write("shape", "the operand in the other element", element="result_element", may_be=("input",))
+    result: TensorMut = write("shape", "the result in the other dtype", element="result_element", may_be=("input",))
 
 
 class CastPlan(Plan[CastDescriptor, CastArgs]):
-    """A tensor in another element: its numbers, rounded once, or its bits."""
+    """A tensor in another dtype: its values, rounded once, or its bits."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference_cast.cast)

@@ -1,4 +1,4 @@
-"""What conversions are tried and timed on."""
+"""What conversions are tested and timed on."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class CastKind(Enum):
 
 @dataclass(frozen=True)
 class CastDescriptor(OnElements):
-    """A tensor of one element as a tensor of another."""
+    """A tensor in another dtype."""
 
     shape: Shape
     element: ElementKind  # what is read
@@ -42,7 +42,7 @@ class CastDescriptor(OnElements):
                 wanted = f"an element of {self.element.size} bytes, as {self.element} has"
                 yield Reason(ReasonCode.INCONSISTENT, "result_element", self.result_element, wanted)
             if self.result_element is ElementKind.BOOL:
-                yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", "bool", "an element that may have any bits")
+                yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", "bool", "a dtype in which every bit pattern is valid")
 
     @property
     def program(self) -> Program:

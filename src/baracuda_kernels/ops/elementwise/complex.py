@@ -58,7 +58,7 @@ class ComplexDescriptor(OnElements):
 
     @property
     def result_element(self) -> ElementKind:
-        """Of halves there is none."""
+        """The complex dtype of the result; there is none for 16-bit floats."""
         return OF_PARTS.get(self.element, ElementKind.C64)
 
     @property
@@ -176,7 +176,7 @@ class ComplexArgs(Args):
 
 
 class ComplexPlan(Plan[ComplexDescriptor, ComplexArgs]):
-    """A complex number of two real ones on every element."""
+    """Complex numbers of two tensors of real ones."""
 
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(_reference)

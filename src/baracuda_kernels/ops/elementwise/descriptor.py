@@ -1,4 +1,4 @@
-"""What is to be computed: one op of the tables on every element, or its gradients."""
+"""What is to be computed: one elementwise op of the tables, or its gradients."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ElementwiseDescriptor(OnElements):
 
     @property
     def values(self) -> tuple[float | None, ...]:
-        """Of every operand the number that it is, or None where it is a tensor."""
+        """For every operand its value if it is a number, or None if it is a tensor."""
         return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
 
     @property
@@ -137,8 +137,8 @@ class BinaryDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
     kind: BinaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, where it is one number and no tensor
-    other_value: float | None = None  # the second operand, likewise
+    input_value: float | None = None  # the first operand, if that is a number and not a tensor
+    other_value: float | None = None  # the second operand, if that is a number and not a tensor
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ class TernaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = TERNARY, TernaryKind, ("input", "second", "third")
     kind: TernaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, where it is one number and no tensor
-    second_value: float | None = None  # the second operand, likewise
-    third_value: float | None = None  # the third operand, likewise
+    input_value: float | None = None  # the first operand, if that is a number and not a tensor
+    second_value: float | None = None  # the second operand, if that is a number and not a tensor
+    third_value: float | None = None  # the third operand, if that is a number and not a tensor
 
     @property
     def has_input(self) -> bool:

@@ -1,4 +1,4 @@
-"""Ops on every element by itself, from the tables' formulas, and their gradients."""
+"""Elementwise ops, from the tables' formulas, and their gradients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def each_by_itself(descriptor: ElementwiseDescriptor) -> PrecisionGuarantee:
-    """Every result depends on its own operands alone, by the same operations wherever it lies."""
+    """Every result depends on its own operands alone, by the same operations at every place."""
     return computed_by_itself(computed_in(descriptor.row, descriptor.element))
 
 
@@ -57,7 +57,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 
 
 def kernels_for(name: str, table: Mapping[str, Row], backward: bool = False) -> tuple[Kernel, ...]:
-    """With the limits that make a difference for the rows of the table."""
+    """The kernels of a table, with only those limits that matter for its rows."""
     rows = table.values()
     elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
     limits: list[Limit] = [rank_at_most("shape", 8)]
@@ -75,7 +75,7 @@ class UnaryArgs(Args):
 
 
 class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
-    """An op of one operand, on every element."""
+    """An elementwise op of one operand."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
@@ -105,7 +105,7 @@ class BinaryArgs(Args):
 
 
 class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
-    """An op of two operands, on every pair of elements."""
+    """An elementwise op of two operands."""
 
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
@@ -142,7 +142,7 @@ class TernaryArgs(Args):
 
 
 class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
-    """An op of three operands, on every three elements."""
+    """An elementwise op of three operands."""
 
     category, op = OpCategory.TERNARY_ELEMENTWISE, "kind"
     reference = staticmethod(reference.forward)
@@ -182,7 +182,7 @@ class GatedActivationArgs(Args):
 
 
 class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
-    """A gated activation, on every pair of elements."""
+    """A gated activation, elementwise."""
 
     category, op = OpCategory.GATED_ACTIVATION, "kind"
     reference = staticmethod(reference.forward)

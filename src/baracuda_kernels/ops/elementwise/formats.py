@@ -1,4 +1,4 @@
-"""Formulas that depend on which numbers an element has. They are made for the element in memory, as halves are computed in f32."""
+"""Formulas that depend on which numbers an element has. They are made for the element in memory, as 16-bit floats are computed in f32."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ _declare_all()
 
 @function(CastPlan, gradient="cast_backward")
 def cast(input: View, dtype: Dtype) -> CastDescriptor:
-    """The numbers in another element, rounded once; to integers towards zero, as far as they reach, and 0 of NaN."""
+    """The values in another dtype, rounded once; to integers towards zero, saturating, and NaN to 0."""
     return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype))
 
 
 @function(CastPlan, names={"d_result": "input", "d_input": "result"})
 def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
-    """The gradient of cast, from that of its result: the same numbers in the element of the operand."""
+    """The gradient of cast, from that of its result: cast back to the dtype of the operand."""
     return CastDescriptor(d_result.shape, d_result.element, element_from("cast_backward", "input_element", input_element))
 
 
@@ -70,7 +70,7 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:
-    """The first where the condition holds, else the second; one of the two may be a number."""
+    """input where the condition holds, else other; one of the two may be a number."""
     operands = {"condition": condition, "input": input, "other": other}
     element, values = beside("where", operands, {"input": input_value, "other": other_value})
     return WhereDescriptor(broadcast_shape("where", operands), element, values["input"], values["other"])
@@ -88,13 +88,13 @@ def where_backward(
 
 @function(CastPlan)
 def bitcast(input: View, dtype: Dtype) -> CastDescriptor:
-    """The same bits as another element of the same size."""
+    """The same bits as another dtype of the same size."""
     return CastDescriptor(input.shape, input.element, element_from("bitcast", "dtype", dtype), CastKind.BITCAST)
 
 
 @function(ComplexPlan, gradient="complex_backward", names={"real": "input", "imag": "other"})
 def complex(real: View, imag: View) -> ComplexDescriptor:
-    """Complex numbers of their real and imaginary parts, of f32 or f64."""
+    """Complex numbers from their real and imaginary parts, of f32 or f64."""
     return ComplexDescriptor(ComplexKind.COMPLEX, broadcast_shape("complex", {"real": real, "imag": imag}), real.element)
 
 
@@ -106,7 +106,7 @@ def complex_backward(d_result: View) -> ComplexBackwardDescriptor:
 
 @function(ComplexPlan, gradient="polar_backward", names={"abs": "input", "angle": "other"})
 def polar(abs: View, angle: View) -> ComplexDescriptor:
-    """Complex numbers of that size at that angle, of f32 or f64."""
+    """Complex numbers from their absolute value and angle, of f32 or f64."""
     return ComplexDescriptor(ComplexKind.POLAR, broadcast_shape("polar", {"abs": abs, "angle": angle}), abs.element)
 
 

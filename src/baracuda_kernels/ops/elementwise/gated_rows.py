@@ -14,9 +14,9 @@ __all__ = ["ROWS"]
 _GATED_BY_THE_FIRST: Any = {"operands": ("gate", "up"), "former": {"input": "gate", "gate": "up"}}
 
 ROWS = (
-    Row("glu", times_sigmoid, "The first half times sigmoid of the second.", operands=("input", "gate")),
-    Row("swiglu", lambda gate, up: silu(gate) * up, "silu of the first half times the second.", **_GATED_BY_THE_FIRST),
-    Row("geglu", lambda gate, up: gelu(gate) * up, "gelu of the first half times the second; 0 of minus infinity, as of gelu.",
+    Row("glu", times_sigmoid, "The first operand, or half, times sigmoid of the second.", operands=("input", "gate")),
+    Row("swiglu", lambda gate, up: silu(gate) * up, "silu(gate) times up.", **_GATED_BY_THE_FIRST),
+    Row("geglu", lambda gate, up: gelu(gate) * up, "gelu(gate) times up; at -inf gelu is 0.",
         **_GATED_BY_THE_FIRST),
-    Row("reglu", lambda gate, up: relu(gate) * up, "relu of the first half times the second.", **_GATED_BY_THE_FIRST),
+    Row("reglu", lambda gate, up: relu(gate) * up, "relu(gate) times up.", **_GATED_BY_THE_FIRST),
 )  # fmt: skip

@@ -27,7 +27,7 @@ TAIL = (
     1.25, -1.24339223, 0.169607103, 0.291872144, 0.0559835508, -0.149512291, 0.137447283, -0.312654227, 0.279266864, -0.0796775594,
 )  # fmt: skip
 CENTRE = 2.5
-ROUGH_CENTRE = 3.0  # of one polynomial for all a, where halves are enough
+ROUGH_CENTRE = 3.0  # of one polynomial for all a, where 16-bit floats are enough
 ROUGH = (0.729090254, -0.509423511, 0.229870536, -0.0463550257, -0.0098148934, 0.0049511858)
 
 SLOPE, CUBIC = 2 * sqrt(2 / pi), 0.044715  # the approximation is x sigmoid(SLOPE (x + CUBIC x³))
@@ -80,7 +80,7 @@ def gelu(x: Expr) -> Expr:
 
 @gelu.roughly
 def _gelu_roughly(x: Expr) -> Expr:
-    a = where(absolute(x) > 14.3, 14.3, absolute(x))  # from where on Q is 0 in halves
+    a = where(absolute(x) > 14.3, 14.3, absolute(x))  # from where on Q is 0 in 16-bit floats
     inverse = reciprocal(a + ROUGH_CENTRE)
     bell = exp2_roughly(fma(a * a, -0.5 * LOG2_E[0], 64))  # 2^64 times as large, so that none is subnormal
     left = bell * (a * inverse * polynomial((a - ROUGH_CENTRE) * inverse, ROUGH))
@@ -94,7 +94,7 @@ def _tanh_slope(x: Expr) -> Expr:
 
 @function(lambda d, y, x: d * _tanh_slope(x))
 def gelu_tanh(x: Expr) -> Expr:
-    """The sigmoid's argument is taken in f64, and what f32 has no room for put back: the left tail would show it."""
+    """The sigmoid's argument is taken in f64, and what f32 cannot hold is added back: the left tail would show it."""
     wide = convert(where(x < -40, -40, x), F64)
     exact = SLOPE * wide * fma(CUBIC * wide, wide, 1)
     inside = convert(exact, x.element)

@@ -1,4 +1,4 @@
-"""What kernels that compute every element by itself are worth."""
+"""The numerical guarantees of elementwise kernels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["computed_by_itself", "in_its_register"]
 
 
 def computed_by_itself(computing: ElementKind) -> PrecisionGuarantee:
-    """Every result depends on its own operands alone, by the same operations wherever it lies."""
+    """Every result depends on its own operands alone, by the same operations at every place."""
     precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
     return PrecisionGuarantee(precision, computing, True, True, True)
 
 
 def in_its_register(descriptor: Any) -> PrecisionGuarantee:
-    """The same, where nothing but the element says what is computed in."""
+    """As `computed_by_itself`, where the dtype alone decides what is computed in."""
     return computed_by_itself(register(descriptor.element))

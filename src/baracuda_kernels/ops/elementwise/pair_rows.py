@@ -41,11 +41,11 @@ def _frexp(x: Expr) -> tuple[Expr, Expr]:
 UNARY_PAIRS = {
     row.name: row
     for row in (
-        PairRow("modf", _modf, "The fraction and the integer before it, both with the sign of x; of an infinity 0 and itself.",
+        PairRow("modf", _modf, "The fractional and the integral part, both with the sign of x; of an infinity 0 and itself.",
                 results=("fractional", "integral"), parts={"fractional": "frac"}),
         PairRow("frexp", _frexp,
-                "The mantissa from 0.5 to 1, with the sign of x, and the exponent, an i32: x is mantissa times 2 to its power. Zeros, "
-                "infinities and NaN stay as they are, with exponent 0.",
+                "The mantissa, from 0.5 to 1 with the sign of x, and the exponent, an i32: x = mantissa · 2^exponent. Zeros, "
+                "infinities and NaN are their own mantissa, with exponent 0.",
                 second=ElementKind.I32, results=("mantissa", "exponent"), parts={"mantissa": "mantissa"}),
     )
 }  # fmt: skip
@@ -53,7 +53,7 @@ BINARY_PAIRS = {
     row.name: row
     for row in (
         PairRow("divmod", lambda x, y: (floor_quotient(x, y), floor_remainder(x, y)),
-                "floor_divide and remainder at once. Of integers by 0 both are 0.", NUMBERS, domain=((-20.0, 20.0), (0.5, 4.0)),
+                "floor_divide and remainder at once; both 0 for integers divided by 0.", NUMBERS, domain=((-20.0, 20.0), (0.5, 4.0)),
                 results=("quotient", "remainder"), parts={"remainder": "remainder"}),
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ops on every element by itself that have two results."""
+"""Elementwise ops that have two results."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class BinaryPairDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY_PAIRS, BinaryPairKind, ("input", "other")
     kind: BinaryPairKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, where it is one number and no tensor
-    other_value: float | None = None  # the second operand, likewise
+    input_value: float | None = None  # the first operand, if that is a number and not a tensor
+    other_value: float | None = None  # the second operand, if that is a number and not a tensor
 
 
 def _reference(descriptor: Any, input: Any = None, other: Any = None) -> Any:
@@ -82,7 +82,7 @@ class UnaryPairArgs(Args):
 
 
 class UnaryPairPlan(Plan[UnaryPairDescriptor, UnaryPairArgs]):
-    """An op of one operand with two results, on every element."""
+    """An elementwise op of one operand with two results."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
     reference = staticmethod(_reference)
@@ -98,7 +98,7 @@ class BinaryPairArgs(Args):
 
 
 class BinaryPairPlan(Plan[BinaryPairDescriptor, BinaryPairArgs]):
-    """An op of two operands with two results, on every pair of elements."""
+    """An elementwise op of two operands with two results."""
 
     category, op = OpCategory.BINARY_ELEMENTWISE, "kind"
     reference = staticmethod(_reference)

@@ -1,4 +1,4 @@
-"""What the ops on elements are timed beside: PyTorch's function of the same name, with the same defaults."""
+"""What the elementwise ops are compared with in the bench: PyTorch's function of the same name, with the same defaults."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def where(descriptor: WhereDescriptor, operands: dict[str, Any]) -> Peers:
 
 
 def _gated(kind: str) -> Callable[[Any, Any], Any]:
-    """By two of PyTorch's functions."""
+    """The formula in PyTorch, of two of its functions."""
     import torch
 
     activation = {"glu": torch.sigmoid, "reglu": torch.relu, "geglu": torch.nn.functional.gelu, "swiglu": torch.nn.functional.silu}[

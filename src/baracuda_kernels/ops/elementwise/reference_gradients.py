@@ -21,17 +21,17 @@ Gradient = Callable[..., tuple[Any, ...]]
 
 
 def _slope(derivative: Callable[..., Any]) -> Gradient:
-    """Of an op of one operand, by its derivative."""
+    """The gradient of a unary op, from its derivative."""
     return lambda d, *given: (d * derivative(*given),)
 
 
 def _slopes(*derivatives: Callable[..., Any]) -> Gradient:
-    """By the derivatives with respect to each operand."""
+    """The gradients from the derivatives with respect to each operand."""
     return lambda d, *given: tuple(d * derivative(*given) for derivative in derivatives)
 
 
 def _flat(d: Any, x: Any, *parameters: float) -> tuple[Any]:
-    """Of what only jumps."""
+    """The gradient of a step function: 0."""
     return (numpy.zeros_like(x),)
 
 
@@ -81,7 +81,7 @@ def _logit(x: Any, eps: float) -> Any:
 
 
 def _ties(d: Any, first: Any, second: Any) -> tuple[Any, Any]:
-    """Of the larger operand; a half each where they are equal."""
+    """The gradient goes to the larger operand; half to each where they are equal."""
     share = where(first == second, d / 2, d)
     return where(first < second, 0, share), where(first > second, 0, share)
 
@@ -114,7 +114,7 @@ def _beta(d: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _betainc(d: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """With respect to x alone; for a and b there is no formula."""
+    """The gradient with respect to x alone; for a and b there is no formula."""
     nothing = numpy.full_like(a, numpy.nan)
     return nothing, nothing, d * x ** (a - 1) * (1 - x) ** (b - 1) / special.beta(a, b)
 

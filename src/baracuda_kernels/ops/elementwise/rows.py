@@ -42,7 +42,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Row:
-    """One op on elements.
+    """One elementwise op.
 
     `formula` takes an expression for each operand, then one for each parameter, and gives the result. Halves are computed in f32, with
     forms of functions that are near enough for them, and so is f32, unless it would not keep to 4 units in the last place: then the op

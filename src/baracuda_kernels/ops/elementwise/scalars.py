@@ -208,12 +208,12 @@ def _long_division(a: Expr, b: Expr) -> Expr:
 
 
 def _power_of_two(exponent: Expr) -> Expr:
-    """To that power, which is an i64, as a normal f64."""
+    """2 to an i64 power, as a normal f64."""
     return bitcast((exponent + 1023) << 52, F64)
 
 
 def _parts(x: Expr) -> tuple[Expr, Expr]:
-    """Of a positive f64 the significand, from 1 to 2, and the exponent."""
+    """The significand, from 1 to 2, and the exponent of a positive f64."""
     tiny = x < 2.0**-1022
     bits = bits_of(where(tiny, x * 2.0**54, x))
     exponent = (bits >> 52) - 1023
@@ -221,7 +221,7 @@ def _parts(x: Expr) -> tuple[Expr, Expr]:
 
 
 def power_of_integers(base: Expr, exponent: Expr) -> Expr:
-    """By squaring, wrapping around. Negative powers are 0, but for those of 1 and -1."""
+    """An integer power by squaring, wrapping around. Negative powers are 0, except of 1 and -1."""
     signed = exponent.element is not ElementKind.U8
     found, square = where(eq(exponent & 1, 0), 1, base), base
     for place in range(1, exponent.element.size * 8 - signed):
@@ -234,7 +234,7 @@ def power_of_integers(base: Expr, exponent: Expr) -> Expr:
 
 
 def greatest_divisor(a: Expr, b: Expr) -> Expr:
-    """Of two integers. The smaller odd part is taken from the larger one until they are equal: each time at least a bit goes."""
+    """The gcd of two integers (binary algorithm): the smaller odd part is subtracted from the larger until they are equal; each step removes a bit at least."""
     a, b = absolute(a), absolute(b)
     x, y = where(eq(a, 0), 1, a), where(eq(b, 0), 1, b)
     twos, others = _trailing_zeros(x), _trailing_zeros(y)
@@ -247,7 +247,7 @@ def greatest_divisor(a: Expr, b: Expr) -> Expr:
 
 
 def least_multiple(a: Expr, b: Expr) -> Expr:
-    """Of two integers, without a sign. With 0 it is 0."""
+    """The lcm of two integers, not negative; 0 if one is 0."""
     divisor = greatest_divisor(a, b)
     return quotient(absolute(a), where(eq(divisor, 0), 1, divisor)) * absolute(b)
 

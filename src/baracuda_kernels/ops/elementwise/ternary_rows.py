@@ -24,7 +24,7 @@ def _clamp_gradient(d: Expr, x: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr
 
 @function(lambda d, y, x, end, weight: (d * (1 - weight), d * weight, d * (end - x)))
 def lerp(x: Expr, end: Expr, weight: Expr) -> Expr:
-    """From the nearer end, so that both are met exactly."""
+    """Interpolates from the nearer end, so that both ends are exact."""
     return where(absolute(weight) < 0.5, fma(weight, end - x, x), fma(weight - 1, end - x, end))
 
 
@@ -33,20 +33,20 @@ def _affine(x: Expr, scale: Expr, shift: Expr) -> Expr:
 
 
 def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
-    """Of x alone: for a and b there is no formula, and NaN says so."""
+    """The gradient of x; those of a and b have no formula and are NaN."""
     return constant(NAN, d.element), constant(NAN, d.element), gradients(betainc(a, b, x), [x], d)[0]
 
 
 VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
 TENSORS = ("input", "tensor1", "tensor2")
 ROWS = (
-    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x kept within two bounds, or one; of crossed ones the upper.",
+    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x limited to min and max, or to one of them; if min > max, max.",
         NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max"), left_out={"min": -INFINITY, "max": INFINITY}),
-    Row("lerp", lerp, "From x to end by the weight: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
+    Row("lerp", lerp, "Linear interpolation: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
         operands=("input", "end", "weight")),
-    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "x + value a b.", NUMBERS, parameters=VALUE, domain=POSITIVE,
+    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "input + value tensor1 tensor2.", NUMBERS, parameters=VALUE, domain=POSITIVE,
         wide=True, operands=TENSORS),
-    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "x + value a / b.", parameters=VALUE, domain=POSITIVE, wide=True,
+    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "input + value tensor1 / tensor2.", parameters=VALUE, domain=POSITIVE, wide=True,
         operands=TENSORS),
     Row("fma", fma, "a b + c, rounded once."),
     Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS,

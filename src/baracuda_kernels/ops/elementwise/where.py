@@ -1,4 +1,4 @@
-"""A choice between two tensors, or a tensor and a number, by a third one of truths; and its gradients."""
+"""A choice between two tensors, or a tensor and a number, by a tensor of booleans; and its gradients."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class WhereKind(Enum):
 
 @dataclass(frozen=True)
 class WhereDescriptor(TensorsOrNumbers, OnElements):
-    """A condition and what is chosen between, all of one shape; a broadcast one has strides of 0."""
+    """A condition and two choices, all of one shape; broadcast ones have strides of 0."""
 
     IS_BACKWARD: ClassVar[bool] = False
 
     shape: Shape
-    element: ElementKind  # of what is chosen between
-    input_value: float | None = None  # what is taken where the condition holds, if it is one number and no tensor
-    other_value: float | None = None  # what is taken elsewhere, likewise
+    element: ElementKind  # of input, other and result
+    input_value: float | None = None  # the value where the condition holds, if that is a number and not a tensor
+    other_value: float | None = None  # the value elsewhere, if that is a number and not a tensor
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -63,7 +63,7 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
 
 @dataclass(frozen=True)
 class WhereBackwardDescriptor(WhereDescriptor):
-    """The gradients of what is chosen between, from that of the result."""
+    """The gradients of both choices, from that of the result."""
 
     IS_BACKWARD = True
 
@@ -135,14 +135,14 @@ def _reference_backward(descriptor: WhereBackwardDescriptor, condition: Any, d_r
 
 
 class WhereArgs(Args):
-    condition: TensorRef = read("shape", "which of the two is taken", element=BOOL, broadcasts=True)
-    input: TensorRef = read("shape", "taken where it holds", present="has_input", broadcasts=True, scalar="input_value")
-    other: TensorRef = read("shape", "taken elsewhere", present="has_other", broadcasts=True, scalar="other_value")
-    result: TensorMut = write("shape", "what was taken", may_be=("input", "other"))
+    condition: TensorRef = read("shape", "true where input is taken, false where other is", element=BOOL, broadcasts=True)
+    input: TensorRef = read("shape", "the values where it holds", present="has_input", broadcasts=True, scalar="input_value")
+    other: TensorRef = read("shape", "the values elsewhere", present="has_other", broadcasts=True, scalar="other_value")
+    result: TensorMut = write("shape", "the result", may_be=("input", "other"))
 
 
 class WherePlan(Plan[WhereDescriptor, WhereArgs]):
-    """One of two numbers on every element, by a condition."""
+    """An element of one tensor or the other, by a condition."""
 
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference)
@@ -151,14 +151,14 @@ class WherePlan(Plan[WhereDescriptor, WhereArgs]):
 
 
 class WhereBackwardArgs(Args):
-    condition: TensorRef = read("shape", "which of the two was taken", element=BOOL, broadcasts=True)
+    condition: TensorRef = read("shape", "true where input was taken, false where other was", element=BOOL, broadcasts=True)
     d_result: TensorRef = read("shape", "the gradient of the result", broadcasts=True)
     d_input: TensorMut = write("shape", "the gradient where it holds, else 0", present="has_input", may_be=("d_result",))
     d_other: TensorMut = write("shape", "the gradient elsewhere, else 0", present="has_other", may_be=("d_result",))
 
 
 class WhereBackwardPlan(Plan[WhereBackwardDescriptor, WhereBackwardArgs]):
-    """The gradients of what was chosen between."""
+    """The gradients of where."""
 
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference_backward)

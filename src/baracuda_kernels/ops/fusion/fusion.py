@@ -156,7 +156,7 @@ def evaluated(descriptor: FusedDescriptor, **operands: Any) -> Any:
     return wide[0] if len(wide) == 1 else tuple(wide)
 
 
-# --- what it is tried and timed on ------------------------------------------------------------------------------------------------
+# --- what it is tested and timed on ------------------------------------------------------------------------------------------------
 
 
 def _chain(x: Expr, y: Expr) -> Expr:
@@ -231,7 +231,7 @@ class FusedCases(Cases[Any]):
 
 
 class FusedPlan(Plan[FusedDescriptor, FusedArgs]):
-    """A formula on every element."""
+    """A formula, elementwise."""
 
     category, op = OpCategory.UNARY_ELEMENTWISE, FusionKind.FUSED
     reference = staticmethod(evaluated)

@@ -30,7 +30,7 @@ class Trace:
 
     @classmethod
     def of(cls, formula: Any, operands: int, element: ElementKind, wide: bool = False) -> tuple[Trace, Numbers]:
-        """And the numbers. `wide`, f32 is computed in f64."""
+        """The trace of a formula, and its numbers. If `wide`, f32 is computed in f64."""
         computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
         numbers: list[float] = []
         result = formula(*(Traced(convert(input_of(place, element), computing), numbers) for place in range(operands)))
@@ -40,11 +40,11 @@ class Trace:
 
     @property
     def target(self) -> ElementKind:
-        """The element of the result."""
+        """The dtype of the result."""
         return self.element if self.result.element.is_float else self.result.element
 
     def text(self) -> str:
-        """Tells it from others."""
+        """The formula as text, which identifies it."""
         return Program((self.element,) * self.operands, (self.target,), (self.result,), self.numbers).text()
 
 
@@ -54,7 +54,7 @@ def forward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
 
 
 def backward_problem(trace: Trace, numbers: Numbers) -> tuple[str, Numbers]:
-    """The same of the gradients of all operands, from that of the result. Those of halves have room for reciprocals behind the numbers."""
+    """The formula of all gradients and its numbers; for 16-bit floats the reciprocals of the numbers follow them."""
     if trace.element not in HALVES:
         return _backward_text(trace, ()), numbers
     invertible = tuple(map(has_reciprocal, numbers))
@@ -83,5 +83,5 @@ def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
 
 
 def _number(place: int) -> Expr:
-    """A number as it stands beside those that halves are computed in."""
+    """A number as it stands beside those that 16-bit floats are computed in."""
     return convert(parameter_of(place), ElementKind.F32)

@@ -52,7 +52,7 @@ class CumulativeTrapezoidDescriptor(TrapezoidDescriptor):
 
     @property
     def rooms(self) -> tuple[Room, ...]:
-        """The areas of halves, and what they come to, in f32."""
+        """The areas of 16-bit floats, and what they come to, in f32."""
         return (Room(register(self.element), tuple(range(len(self.shape))), self.count),) if self.element in HALVES else ()
 
     @property
@@ -103,7 +103,7 @@ def _running_formulas(element: ElementKind, has_x: bool) -> Formulas:
 
 @functools.lru_cache(maxsize=1024)
 def _running_areas(extent: int, element: ElementKind, has_x: bool) -> Sequence[Run | Scan]:
-    """Areas, and their running sums in the same memory: that of the result, but for halves."""
+    """Areas, and their running sums in the same memory: that of the result, but for 16-bit floats."""
     count, parameters, rooms = max(0, extent - 1), 0 if has_x else 1, (register(element),)
     target = ROOM if element in HALVES else RESULT
     found: list[Run | Scan] = [*runs(target, count, (), area(0, 1, element, has_x), element, parameters, rooms)]
@@ -135,7 +135,7 @@ class CumulativeTrapezoidBackwardArgs(Args):
     y: TensorRef = read("shape", "the integrand, of which only the shape matters where there are no points")
     x: TensorRef = read("points_shape", "the points where it is given", present="has_x", broadcasts=True)
     d_y: TensorMut = write("shape", "the gradient of the integrand")
-    d_x: TensorMut = write("points_shape", "that of the points", present="has_x")
+    d_x: TensorMut = write("points_shape", "the gradient of the points", present="has_x")
 
 
 class CumulativeTrapezoidCases(TrapezoidCases):

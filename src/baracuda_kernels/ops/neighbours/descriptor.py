@@ -34,7 +34,7 @@ class LineDescriptor(Descriptor):
 
     @property
     def extent(self) -> int:
-        """Along the axis."""
+        """The extent along the axis."""
         return self.shape[self.axis]
 
     def with_extent(self, extent: int) -> Shape:
@@ -62,7 +62,7 @@ class LineDescriptor(Descriptor):
         return None
 
     def element_of(self, operand: int) -> ElementKind:
-        """Of an operand by its place among the args, or of a room."""
+        """The layout of an operand, by its place among the args, or of a buffer."""
         return self.element if operand >= 0 else self.rooms[~operand].element
 
     @property
@@ -71,7 +71,7 @@ class LineDescriptor(Descriptor):
         return True
 
     def axes_of(self, operand: int) -> tuple[int, ...]:
-        """Those of the tensor's axes that an operand or a room has."""
+        """Those of the tensor's axes that an operand or a buffer has."""
         if operand < 0:
             return self.rooms[~operand].axes
         if operand in self.LINES and self.has_lines:

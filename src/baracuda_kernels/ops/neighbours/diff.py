@@ -36,9 +36,9 @@ HIGHEST = 8  # order that is one formula
 class DiffDescriptor(LineDescriptor):
     """Differences along `axis` of a tensor of `shape`, between others that it is extended by, if there are some."""
 
-    n: int = 1  # the order: how often differences are taken
-    prepended: int | None = None  # the extent along the axis of what comes before the tensor; None where nothing does
-    appended: int | None = None  # the same of what comes behind it
+    n: int = 1  # the order of the difference
+    prepended: int | None = None  # the extent of prepend along the axis; None without it
+    appended: int | None = None  # the extent of append along the axis; None without it
 
     def check(self) -> Iterator[Reason]:
         yield from super().check()
@@ -85,19 +85,19 @@ class DiffBackwardDescriptor(DiffDescriptor):
 
 class DiffArgs(Args):
     input: TensorRef = read("shape", "the tensor")
-    prepend: TensorRef = read("prepend_shape", "what comes before it along the axis", present="has_prepend")
-    append: TensorRef = read("append_shape", "what comes behind it", present="has_append")
+    prepend: TensorRef = read("prepend_shape", "put before the input along the axis", present="has_prepend")
+    append: TensorRef = read("append_shape", "put behind the input", present="has_append")
     result: TensorMut = write("result_shape", "the differences")
 
 
 class DiffBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the differences")
     input: TensorRef = read("shape", "the tensor, of which only the shape matters")
-    prepend: TensorRef = read("prepend_shape", "what came before it, likewise", present="has_prepend")
-    append: TensorRef = read("append_shape", "what came behind it, likewise", present="has_append")
+    prepend: TensorRef = read("prepend_shape", "what was put before the input; only its shape matters", present="has_prepend")
+    append: TensorRef = read("append_shape", "what was put behind the input; only its shape matters", present="has_append")
     d_input: TensorMut = write("shape", "the gradient of the tensor", may_be=("input",))
-    d_prepend: TensorMut = write("prepend_shape", "that of what came before it", present="has_prepend", may_be=("prepend",))
-    d_append: TensorMut = write("append_shape", "that of what came behind it", present="has_append", may_be=("append",))
+    d_prepend: TensorMut = write("prepend_shape", "the gradient of prepend", present="has_prepend", may_be=("prepend",))
+    d_append: TensorMut = write("append_shape", "the gradient of append", present="has_append", may_be=("append",))
 
 
 # Places among the args of what follows each other along the axis, and of what is made of it.
@@ -201,7 +201,7 @@ class DiffPlan(Plan[DiffDescriptor, DiffArgs]):
 
 
 class DiffBackwardPlan(Plan[DiffBackwardDescriptor, DiffBackwardArgs]):
-    """The gradients of what differences were taken of."""
+    """The gradients of differences."""
 
     category, op = OpCategory.SCAN, NeighbourKind.DIFF
     reference = staticmethod(reference.diff_backward)

@@ -43,7 +43,7 @@ def _differences(kind: Any, input: View, n: int, dim: int, prepend: View | None,
 
 @function(DiffPlan, gradient="diff_backward")
 def diff(input: View, n: int = 1, dim: int = -1, prepend: View | None = None, append: View | None = None) -> DiffDescriptor:
-    """The differences of neighbours along an axis, n times; with prepend before the input and append behind it."""
+    """The n-th differences of neighbours along an axis, of the input between prepend and append."""
     return _differences(DiffDescriptor, input, n, dim, prepend, append)  # type: ignore[no-any-return]
 
 

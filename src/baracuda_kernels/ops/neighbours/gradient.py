@@ -38,7 +38,7 @@ class GradientDescriptor(LineDescriptor):
     LINES: ClassVar[tuple[int, ...]] = (1,)
 
     spacing_value: float | None = 1.0  # the step; None where there are coordinates
-    edge_order: int = 1  # of the formula at both edges: 1, or 2 as everywhere else
+    edge_order: int = 1  # order of accuracy at both edges: 1, or 2 as everywhere else
 
     def check(self) -> Iterator[Reason]:
         yield from super().check()
@@ -70,7 +70,7 @@ class GradientDescriptor(LineDescriptor):
         return (Room(self.computing, (self.axis,), self.extent),) * ROOMS if self.has_spacing else ()
 
     def slopes(self, input: int, spacing: int) -> Slopes:
-        """Of operands by their places among the args."""
+        """The slopes, of operands by their places among the args."""
         given = spacing if self.has_spacing else None
         return Slopes(input, given, self.extent, self.edge_order, self.element, self.computing)
 
@@ -101,7 +101,7 @@ class GradientBackwardArgs(Args):
     input: TensorRef = read("shape", "the tensor, which matters where there are coordinates")
     spacing: TensorRef = read("line_shape", "the coordinates along the axis", present="has_spacing", scalar="spacing_value")
     d_input: TensorMut = write("shape", "the gradient of the tensor")
-    d_spacing: TensorMut = write("line_shape", "that of the coordinates", present="has_spacing")
+    d_spacing: TensorMut = write("line_shape", "the gradient of the coordinates", present="has_spacing")
 
 
 class GradientCases(LineCases):

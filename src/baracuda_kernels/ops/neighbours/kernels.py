@@ -26,7 +26,7 @@ def kernels(
     limits: tuple[Limit, ...] = (RANK,),
     on_cuda: Guarantee | None = None,
 ) -> tuple[Kernel, ...]:
-    """Of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
+    """The kernels of a plan whose problems are `runs`; the guarantee on CUDA is the same, unless another is given."""
     bytes_on_cpu = _bytes(llvm_reduction_launch.workspace_bytes, geometry.split_bytes)
     bytes_on_cuda = _bytes(triton_reduction_tiles.workspace_bytes, tiles.split_bytes, is_in_one=True)
     return (
@@ -36,7 +36,7 @@ def kernels(
 
 
 def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int], is_in_one: bool = False) -> Callable[[Any], int]:
-    """What the sums and scans among a problem's runs need, one after the other, beside the rooms; or what one scan does that is all of it."""
+    """What the sums and scans among a problem's runs need, one after the other, besides the buffers; or what one scan does that is all of it."""
 
     def needed(problem: Any) -> int:
         if is_in_one and problem.running is not None and problem.running.is_inside:

@@ -1,4 +1,4 @@
-"""What ops on neighbours are timed beside."""
+"""What ops on neighbours are compared with in the bench."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def diff_backward(descriptor: Any, d_result: Any, input: Any, prepend: Any = Non
 
 
 def _along(descriptor: Any, values: Any) -> Any:
-    """With the axis as the last one; what has that axis alone is the same for all lines."""
+    """The array with the axis last; a one-dimensional one is the same for all lines."""
     import numpy
 
     return numpy.moveaxis(values, descriptor.axis, -1) if values.ndim == len(descriptor.shape) else values

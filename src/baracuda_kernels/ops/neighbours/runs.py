@@ -1,6 +1,6 @@
 """Ops on neighbours along an axis, as runs: places that follow from the same reads by the same formula.
 
-What a place reads, it reads so many places from its own. So a run is an op on elements of shifted views of its operands: the same
+What a place reads, it reads so many places from its own. So a run is an elementwise op on shifted views of its operands: the same
 strides, from other addresses on. The long middle is one run; at the edges, where neighbours are missing, there are some short ones.
 """
 
@@ -90,7 +90,7 @@ def runs(
     parameters: int = 0,
     rooms: Sequence[ElementKind] = (),
 ) -> list[Run]:
-    """So many places of an output, of operands and rooms of these elements. The formula changes nowhere but at `turns`, and need not
+    """So many places of an output, of operands and buffers of these dtypes. The formula changes nowhere but at `turns`, and need not
     change there; where it is None, nothing is written."""
     borders = sorted({0, max(0, extent), *(turn for turn in turns if 0 < turn < extent)})
     found: list[Run] = []
@@ -105,7 +105,7 @@ def runs(
 
 
 def _compact(read: Reader, value: Expr, parameters: int) -> tuple[tuple[Read, ...], Program]:
-    """Of all that was read what the value needs, and the program of it."""
+    """The reads that the value needs, and the program of it."""
     order = in_order((value,))
     reads = tuple(each for each, leaf in read.inputs.items() if leaf in order)
     elements = tuple(read.element_of(each.operand) for each in reads)

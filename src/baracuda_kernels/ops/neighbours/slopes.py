@@ -21,7 +21,7 @@ STEP = 0  # among the parameters
 
 @dataclass(frozen=True)
 class Slopes:
-    """Of a tensor with coordinates, by their places among the args. Without coordinates all gaps are alike."""
+    """The slopes of a tensor with coordinates, by their places among the args. Without coordinates all gaps are equal."""
 
     input: int
     spacing: int | None
@@ -59,7 +59,7 @@ class Slopes:
         return _sum(read(room, place) * self.rise(read, gap) for room, gap in zip(WEIGHTS, self.gaps(place), strict=False))
 
     def weight(self, read: Reader, place: int, number: int) -> Expr:
-        """Of the first or the second gap."""
+        """The weight of the first or the second gap."""
         assert self.spacing is not None
         sizes = [self.step(read, self.spacing, gap, gap + 1) for gap in self.gaps(place)]
         if len(sizes) == 1:

@@ -118,7 +118,7 @@ def height(y: int, computing: ElementKind) -> Formula:
 
 
 def width(x: int | None, computing: ElementKind) -> Formula:
-    """The same of its width, from points or without them."""
+    """The width of a trapezoid, from points or `dx`."""
     if x is None:
         return lambda read, place: convert(parameter_of(0), computing)
     return lambda read, place: convert(read(x, place + 1), computing) - convert(read(x, place), computing)
@@ -147,7 +147,7 @@ def _areas(extent: int, element: ElementKind, has_x: bool) -> list[Run]:
 
 def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points: bool, upstream: Formula) -> list[Run]:
     """Of the integrand and its points, from the gradient of every area. Operands are those of the backward's args; where lines share
-    their points, the gradients of widths are summed in the first room; a second one is the caller's."""
+    their points, the gradients of widths are summed in the first buffer; the second is the caller's."""
     computing = computed_in(element, has_x)
     rooms = (computing, register(element))
     heights, widths = height(1, computing), width(2 if has_x else None, computing)
@@ -189,7 +189,7 @@ class TrapezoidBackwardArgs(Args):
     y: TensorRef = read("shape", "the integrand, of which only the shape matters where there are no points")
     x: TensorRef = read("points_shape", "the points where it is given", present="has_x", broadcasts=True)
     d_y: TensorMut = write("shape", "the gradient of the integrand")
-    d_x: TensorMut = write("points_shape", "that of the points", present="has_x")
+    d_x: TensorMut = write("points_shape", "the gradient of the points", present="has_x")
 
 
 class TrapezoidCases(LineCases):

@@ -1,6 +1,6 @@
 """Scans on CUDA along rows whose elements are made of neighbours, there or back.
 
-A thread has a group of elements that lie side by side. It joins them by itself, so that only what each group comes to changes threads. Where an
+A thread has a group of contiguous elements. It joins them by itself, so that only what each group comes to changes threads. Where an
 operand cannot be read in vectors, as where every row begins elsewhere, it reads them one by one, and all but the first are in a cache.
 """
 
@@ -24,7 +24,7 @@ def scan_neighbours(
     GROUP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Every input is read at each place and `NEXT` to it, 1 or -1, and is 0 where its own bound is passed. `VECTORS` says which are read
-    in vectors; of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side."""
+    in vectors; of every operand, `BESIDE` and `ALONG` say whether neighbouring lines are adjacent, or a line's elements contiguous."""
     GROUPS: tl.constexpr = STEPS // GROUP
     OUTPUT: tl.constexpr = len(inputs)
     block = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
@@ -70,7 +70,7 @@ def read_rows(
     ALONG: tl.constexpr,
     GROUP: tl.constexpr,
 ):
-    """Of every operand a group's elements, and the one after the last or before the first."""
+    """Reads a group's elements of every operand, and the one after the last or before the first."""
     rows = ()
     for i in tl.static_range(len(sources)):
         own = read_group(sources[i], bounds[i], begun, is_there, axis_steps[i], VECTORS[i], ALONG[i], GROUP)
@@ -81,7 +81,7 @@ def read_rows(
 
 @triton.jit
 def with_next(rows, parameters, NEXT: tl.constexpr, GROUP: tl.constexpr):
-    """Of every element of a group the operands, each followed by its neighbour, and the parameters."""
+    """The operands of every element of a group, each followed by its neighbour, and the parameters."""
     values = ()
     for k in tl.static_range(GROUP):
         given = ()
@@ -93,7 +93,7 @@ def with_next(rows, parameters, NEXT: tl.constexpr, GROUP: tl.constexpr):
 
 @triton.jit
 def read_group(source, bound, begun, is_there, step, VECTOR: tl.constexpr, ALONG: tl.constexpr, GROUP: tl.constexpr):
-    """Its elements one by one."""
+    """Reads a group of elements of every line, as a tuple."""
     if VECTOR:
         place = begun[:, :, None] + tl.arange(0, GROUP)[None, None, :]
         inside = (place >= 0) & (place < bound) & is_there[:, :, None]

@@ -64,7 +64,7 @@ def scan_columns(
         own = terms(values, begun, TERM, STRIPS, LINES, STEPS)
         within = joined_back(own, JOINED, STEPS) if REVERSE else joined_on(own, JOINED, STEPS)
         come_to = within[0 if REVERSE else STEPS - 1][0]
-        # Those before each strip by a scan of pairs: to gather the sums of others would make the compiler hand on every element.
+        # Those before each strip by a scan of pairs: to gather the sums of others would make the compiler shuffle every element.
         before = carry + SUMS_BEFORE((filled(START(), (STRIPS, LINES))[0], come_to))[0]
         carry += tl.sum(come_to, 0, keep_dims=True)
         edge = tl.where(is_own, edge_of(begun, extent, REVERSE, STEPS), STEPS if REVERSE else 0)
@@ -92,7 +92,7 @@ def edge_of(begun, bound, REVERSE: tl.constexpr, STEPS: tl.constexpr):
 
 @triton.jit
 def read_first(sources, bound, begun, axis_steps, NEXT: tl.constexpr, STEPS: tl.constexpr):
-    """Of every operand a strip's elements, and the one after the last or before the first."""
+    """Reads a strip's elements of every operand, and the one after the last or before the first."""
     FIRST: tl.constexpr = 0 if NEXT > 0 else -1
     rows = ()
     for k in tl.static_range(FIRST, FIRST + STEPS + 1):
@@ -119,7 +119,7 @@ def read_on(sources, bound, begun, axis_steps, REVERSE: tl.constexpr, NEXT: tl.c
 
 @triton.jit
 def with_next(rows, parameters, NEXT: tl.constexpr, STEPS: tl.constexpr):
-    """Of every row the operands, each followed by its neighbour, and the parameters."""
+    """The operands of every row, each followed by its neighbour, and the parameters."""
     values = ()
     for k in tl.static_range(STEPS):
         given = ()

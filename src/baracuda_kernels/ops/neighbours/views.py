@@ -1,4 +1,4 @@
-"""What runs read and write, as views of operands and rooms: where each begins, and how far apart its elements are."""
+"""What runs read and write, as views of operands and buffers: where each begins, and how far apart its elements are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baracuda_kernels.ops.neighbours.runs import Room, Run, Scan
 __all__ = ["OverViews", "View", "room_offsets", "views_of"]
 
 
-LINE = 64  # bytes: every room begins with a cache line
+LINE = 64  # bytes: every buffer begins at a cache line
 
 
 def views_of(problem: Any, run: Run | Scan, layouts: Sequence[Any]) -> tuple[list[tuple[int, ...]], list[View]]:
@@ -37,6 +37,6 @@ def room_shape(problem: Any, room: Room) -> Shape:
 
 
 def room_offsets(problem: Any) -> list[int]:
-    """Where the rooms begin in the workspace, and where the last one ends."""
+    """The offsets of the buffers in the workspace, and where the last one ends."""
     sizes = (room.element.size * math.prod(room_shape(problem, room)) for room in problem.rooms)
     return list(itertools.accumulate((-(-size // LINE) * LINE for size in sizes), initial=0))

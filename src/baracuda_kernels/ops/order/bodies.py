@@ -1,6 +1,6 @@
-"""Order statistics on the CPU, a line at a time, whose keys are in a room of the workspace that belongs to the thread.
+"""Order statistics on the CPU, a line at a time, whose keys are in a part of the workspace that belongs to the thread.
 
-Where lines lie side by side in memory, the keys of several are gathered at once. Operands are the input and two others: the results,
+Where lines are adjacent, the keys of several are gathered at once. Operands are the input and two others: the results,
 or the gradients of result and input: body(words, counter, input, first, second, workspace, slots).
 """
 

@@ -1,4 +1,4 @@
-"""What order statistics are tried and timed on."""
+"""What order statistics are tested and timed on."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class OrderDescriptor(_Order, Descriptor):
 
 @dataclass(frozen=True)
 class OrderBackwardDescriptor(OrderDescriptor):
-    """The gradient of an order statistic: it belongs to the element that was chosen."""
+    """The gradient of an order statistic: it goes to the chosen element."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class QuantileDescriptor(_Order, Descriptor):
     shape: Shape
     axes_mask: int  # bit d set: axis d is reduced
     element: ElementKind
-    q: Numbers = (0.5,)  # which ones, from 0, the least element, to 1, the greatest
-    interpolation: Interpolation = Interpolation.LINEAR  # what lies between two elements
+    q: Numbers = (0.5,)  # which quantiles: from 0, the smallest element, to 1, the largest
+    interpolation: Interpolation = Interpolation.LINEAR  # how to interpolate between two elements
     keepdim: bool = False  # whether reduced axes stay, with an extent of 1
     stacked: bool = False  # whether the results have a leading axis for q; else there is one q
 
@@ -116,4 +116,4 @@ class QuantileDescriptor(_Order, Descriptor):
 
 @dataclass(frozen=True)
 class QuantileBackwardDescriptor(QuantileDescriptor):
-    """The gradient of quantiles: it belongs to the elements that they lie between."""
+    """The gradient of quantiles: it goes to the two elements that each lies between."""

@@ -57,7 +57,7 @@ def _order_backward(kind: OrderKind, input: View, dim: Axes | None, keepdim: boo
 
 @Median
 def median(input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None) -> OrderDescriptor:
-    """The middle element in their order, the lower one of two, or NaN if there is one; along axes also its number."""
+    """The median, the lower of two middle elements, NaN if there is one; along axes also its index."""
     return _order(OrderKind.MEDIAN, input, dim, keepdim)
 
 
@@ -65,7 +65,7 @@ def median(input: View, dim: Axes | None = None, keepdim: bool = False, *, retur
 def median_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of median: it belongs to the element that was chosen."""
+    """The gradient of median: it goes to the chosen element."""
     return _order_backward(OrderKind.MEDIAN, input, dim, keepdim)
 
 
@@ -73,7 +73,7 @@ def median_backward(
 def nanmedian(
     input: View, dim: Axes | None = None, keepdim: bool = False, *, return_indices: bool | None = None
 ) -> OrderDescriptor:
-    """The middle one of the elements that are not NaN, the lower one of two; along axes also its number."""
+    """The median of the elements that are not NaN, the lower of two middle ones; along axes also its index."""
     return _order(OrderKind.NANMEDIAN, input, dim, keepdim)
 
 
@@ -81,13 +81,13 @@ def nanmedian(
 def nanmedian_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = None, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of nanmedian: it belongs to the element that was chosen."""
+    """The gradient of nanmedian: it goes to the chosen element."""
     return _order_backward(OrderKind.NANMEDIAN, input, dim, keepdim)
 
 
 @function(OrderPlan, gradient="mode_backward")
 def mode(input: View, dim: Axes | None = -1, keepdim: bool = False) -> OrderDescriptor:
-    """The most frequent value, the least of several, and the number of the last element that has it."""
+    """The most frequent value, the smallest of several, and the index of its last occurrence."""
     return _order(OrderKind.MODE, input, dim, keepdim)
 
 
@@ -95,7 +95,7 @@ def mode(input: View, dim: Axes | None = -1, keepdim: bool = False) -> OrderDesc
 def mode_backward(
     d_values: View, input: View, indices: View, dim: Axes | None = -1, keepdim: bool = False
 ) -> OrderBackwardDescriptor:
-    """The gradient of mode: it belongs to the element that was chosen."""
+    """The gradient of mode: it goes to the chosen element."""
     return _order_backward(OrderKind.MODE, input, dim, keepdim)
 
 
@@ -103,7 +103,7 @@ def mode_backward(
 
 
 class Quantile(Function):
-    """Of one q, or of several, whose results stand along a leading axis."""
+    """A quantile function: of one q, or of several, whose results are stacked along a leading axis."""
 
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""
@@ -162,12 +162,12 @@ def _declare(name: str, says: str) -> None:
 
     gradient = f"{name}_backward"
     forward.__name__, forward.__doc__ = name, says
-    backward.__name__, backward.__doc__ = gradient, f"The gradient of {name}: its neighbours share it."
+    backward.__name__, backward.__doc__ = gradient, f"The gradient of {name}: it is shared between the neighbouring elements."
     globals()[name] = Quantile(forward, QuantilePlan, gradient)
     globals()[gradient] = Quantile(backward, QuantileBackwardPlan, None)
 
 
-_declare("quantile", "What lies at a share q of the way from the least element to the greatest; NaN if there is one.")
-_declare("nanquantile", "What lies at a share q of the way from the least element to the greatest, of those that are not NaN.")
+_declare("quantile", "The q-th quantile, q from 0 to 1; NaN if there is one.")
+_declare("nanquantile", "The q-th quantile of the elements that are not NaN, q from 0 to 1.")
 _declare("percentile", "Quantiles, q in percent.")
 _declare("nanpercentile", "Quantiles of the elements that are not NaN, q in percent.")

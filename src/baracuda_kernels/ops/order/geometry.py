@@ -16,8 +16,8 @@ __all__ = [
     "SLOPES", "STRIPS", "TASKS", "THREADS", "WIDTH", "Lines", "kept", "line_dims", "line_words", "own_bytes", "patterns", "room_bytes", "strip_of", "unstacked", "workspace_bytes",
 ]  # fmt: skip
 
-MOST_THREADS = 64  # that work at once; each has its own rooms in the workspace
-STRIP = 16  # lines side by side in memory that are read together
+MOST_THREADS = 64  # that work at once; each has its own buffers in the workspace
+STRIP = 16  # adjacent lines that are read together
 STRIP_BYTES = 4 << 20  # that they may have
 ALIGNMENT = 64
 
@@ -36,7 +36,7 @@ class Lines(NamedTuple):
 
     @classmethod
     def of(cls, problem: Any, strides: Sequence[Sequence[int]]) -> Lines:
-        """Of operands by their strides along the axes that are kept."""
+        """The geometry of operands, from their strides along the axes that are kept."""
         dims = collapse([extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes], strides)
         return cls(dims.pop(), dims) if dims else cls(Dim(1, (0,) * len(strides)), [])
 
@@ -61,7 +61,7 @@ def line_words(dims: Sequence[Dim]) -> list[int]:
 
 
 def kept(problem: Any, stride: Sequence[int]) -> list[int]:
-    """Of an input's strides those of the axes that are kept."""
+    """The strides of the axes that are kept."""
     return [step for axis, step in enumerate(stride) if axis not in problem.axes]
 
 
@@ -84,23 +84,23 @@ def _aligned(size: int) -> int:
 
 
 def room_bytes(problem: Any) -> int:
-    """For the keys of a line; a little more, so that neighbouring rooms do not compete for the same places in a cache."""
+    """The bytes of a line's keys, padded so that adjacent buffers do not compete for the same cache sets."""
     return _aligned(problem.count * problem.element.size) + ALIGNMENT
 
 
 def strip_of(problem: Any) -> int:
-    """How many lines are read together where they lie side by side."""
+    """How many lines are read together where they are adjacent."""
     return max(1, min(STRIP, problem.lines, STRIP_BYTES // room_bytes(problem)))
 
 
 def own_bytes(problem: Any, width: int) -> int:
-    """What a thread has for itself: rooms for the keys of so many lines, and one more; for the gradient of quantiles also four numbers of
+    """The workspace of a thread: buffers for the keys of so many lines, and one more; for the gradient of quantiles also four numbers of
     each, the places of two neighbours and their shares."""
     quantiles = len(problem.q) if isinstance(problem, QuantileBackwardDescriptor) else 0
     return (width + 1) * room_bytes(problem) + _aligned(quantiles * 4 * 8)
 
 
 def workspace_bytes(problem: Any) -> int:
-    """For the keys of all lines that threads work on, however these lie."""
+    """Buffers for the keys of all lines that threads work on, in any layout."""
     widths = (1, strip_of(problem))
     return max(min(MOST_THREADS, -(-problem.lines // width)) * own_bytes(problem, width) for width in widths)

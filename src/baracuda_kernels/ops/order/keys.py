@@ -24,10 +24,10 @@ INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF000000
 
 
 class Keys(NamedTuple):
-    """What bodies do with keys. `keys` and `rest` are rooms for as many as a line has; `digits` for as many numbers as a digit has values."""
+    """What bodies do with keys. `keys` and `rest` are buffers for as many as a line has; `digits` for as many numbers as a digit has values."""
 
     storage: types.Type  # that of a key, and of an element's bits
-    gather: Callable  # input, line, words, at, offsets, width, beside, keys, room: so many lines' keys, each to a room of its own
+    gather: Callable  # input, line, words, at, offsets, width, beside, keys, room: so many lines' keys, each to its own buffer
     nans: Callable  # keys, count -> how many of them are NaN's
     select: Callable  # keys, rest, count, rank, digits -> the key of that rank, and its number among its equals
     sort: Callable  # keys, rest, count, digits -> which of the two has them in order
@@ -49,7 +49,7 @@ def room(typingctx, pointer, index, like):
 
 @outlined
 def fill(pointer, line, words, at, offsets, value):
-    """All elements of a line."""
+    """Fills the keys of all elements of a line."""
     for run in range(words[at + 2]):
         locate(words, at + 3, 1, run, offsets)
         for i in range(words[at]):
@@ -128,7 +128,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def select(keys, rest, count, rank, digits):
-        """By the digits from the first on, among those keys whose earlier digits were the right ones."""
+        """Radix selection: digit by digit from the highest, among the keys whose earlier digits match."""
         source, left, shift = keys, count, bits - 8
         while left > FEW and shift >= 0:
             count_digits(source, left, shift, digits)
@@ -154,7 +154,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def sort(keys, rest, count, digits):
-        """By the digits from the last on; one that all keys have in common is left out."""
+        """Radix sort from the lowest digit; a digit that all keys share is skipped."""
         if count <= FEW:
             sort_few(keys, count)
             return keys
@@ -201,7 +201,7 @@ def keys_of(element: str) -> Keys:
 
     @outlined
     def place_of_few(keys, count, rank):
-        """By counting, for each, which come before it."""
+        """The key of a rank among few keys, by counting for each how many come before it."""
         for at in range(count):
             key, before = keys[at], 0
             for i in range(count):

@@ -52,12 +52,12 @@ FEW = at_most("quantiles", tiles.MOST_QUANTILES)
 
 class OrderArgs(Args):
     input: TensorRef = read("shape", "the elements")
-    values: TensorMut = write("result_shape", "those that were chosen")
-    indices: TensorMut = write("result_shape", "their numbers among those they were chosen from", element=ElementKind.I64)
+    values: TensorMut = write("result_shape", "the chosen elements")
+    indices: TensorMut = write("result_shape", "the indices of the chosen elements", element=ElementKind.I64)
 
 
 class OrderPlan(Plan[OrderDescriptor, OrderArgs]):
-    """An element chosen by its place in the order of all, or for being the most frequent."""
+    """Median, nanmedian or mode along any axes."""
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.order)
@@ -77,14 +77,14 @@ class OrderPlan(Plan[OrderDescriptor, OrderArgs]):
 
 
 class OrderBackwardArgs(Args):
-    d_values: TensorRef = read("result_shape", "the gradient of those that were chosen")
+    d_values: TensorRef = read("result_shape", "the gradient of the chosen elements")
     input: TensorRef = read("shape", "the elements, of which only the shape matters")
-    indices: TensorRef = read("result_shape", "the numbers of those that were chosen", element=ElementKind.I64)
+    indices: TensorRef = read("result_shape", "the indices of the chosen elements", element=ElementKind.I64)
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 
 class OrderBackwardPlan(Plan[OrderBackwardDescriptor, OrderBackwardArgs]):
-    """The gradient of an element that was chosen."""
+    """The gradient of an order statistic."""
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.order_backward)
@@ -101,7 +101,7 @@ class QuantileArgs(Args):
 
 
 class QuantilePlan(Plan[QuantileDescriptor, QuantileArgs]):
-    """Quantiles: what lies at a share of the way from the least element to the greatest."""
+    """Quantiles along any axes."""
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.quantile)
@@ -119,7 +119,7 @@ class QuantileBackwardArgs(Args):
 
 
 class QuantileBackwardPlan(Plan[QuantileBackwardDescriptor, QuantileBackwardArgs]):
-    """The gradient of quantiles, which their neighbours share."""
+    """The gradient of quantiles, shared between the neighbouring elements."""
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.quantile_backward)

@@ -1,4 +1,4 @@
-"""What order statistics are timed beside."""
+"""What order statistics are compared with in the bench."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def quantile(descriptor: QuantileDescriptor, operands: dict[str, Any]) -> Iterat
     has_element = descriptor.element in (
         ElementKind.F32,
         ElementKind.F64,
-    )  # PyTorch has no quantiles of halves, nor of many elements
+    )  # PyTorch has no quantiles of 16-bit floats, nor of many elements
     if len(descriptor.axes) == 1 and has_element and operands["input"].numel() <= 1 << 24:
         function, input, (axis,) = getattr(torch, descriptor.kind.value), operands["input"], descriptor.axes
         q = torch.tensor(descriptor.q if descriptor.stacked else descriptor.q[0], dtype=input.dtype, device=input.device)

@@ -72,7 +72,7 @@ def order_backward(descriptor: OrderBackwardDescriptor, d_values: Any, input: An
 
 
 def _neighbours(descriptor: QuantileDescriptor, q: float, nans: Any) -> tuple[Any, Any, Any]:
-    """Of every line the ranks of the elements on both sides of a quantile, and the share of the second."""
+    """For every line the ranks of the elements on both sides of a quantile, and the weight of the second."""
     import numpy
 
     counted = descriptor.count - nans if descriptor.kind is QuantileKind.NANQUANTILE else numpy.full_like(nans, descriptor.count)

@@ -1,4 +1,4 @@
-"""How much of an order statistic one program takes on CUDA, and what programs hand to each other: plain reckoning, from the extents."""
+"""How much of an order statistic one program takes on CUDA, and the workspace of programs, computed from the extents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD_BYTES = 64 << 10  # of the keys of a line that one program holds in its reg
 MOST_SORTED = 4096  # elements of a line whose mode is found
 MOST_QUANTILES = 64  # that are told to a program
 SMALL = 2048  # elements of several lines that a program takes at once
-BESIDE = 8  # lines side by side in memory, a sector of four-byte elements
+BESIDE = 8  # adjacent lines, a sector of four-byte elements
 LONG_TILE = 4096  # elements of a longer line that are read at once
 DIGIT = 256  # what one pass over a longer line tells apart
 SEGMENTS = 128  # that a longer line is split into, at most
@@ -31,7 +31,7 @@ class HeldTile(NamedTuple):
 
 
 def key_bytes(problem: Any) -> int:
-    """Of a key in registers."""
+    """Bytes of a sort key in registers."""
     return max(4, problem.element.size)
 
 
@@ -40,7 +40,7 @@ def is_held(problem: Any) -> bool:
 
 
 def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
-    """Of so many lines beside each other: whole ones, 32 registers of keys for each thread, or half of that where more is kept beside them."""
+    """The tile for adjacent lines: whole lines, 32 registers of keys per thread, or half of that if more is kept besides them."""
     cols, most = power_of_two(problem.count), HELD_BYTES // key_bytes(problem)
     wanted = min(BESIDE, most // cols) if by_columns else 1
     together = min(power_of_two(lines), max(wanted, SMALL // cols, 1))
@@ -55,7 +55,7 @@ def sorted_tile(problem: Any) -> HeldTile:
 
 
 def spread_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
-    """Of gradients that are written."""
+    """The tile of a gradient, which is written once."""
     cols = min(power_of_two(problem.count), SMALL // BESIDE if by_columns else SMALL)
     return HeldTile(min(power_of_two(lines), SMALL // cols), cols, 4)
 
@@ -89,7 +89,7 @@ def split_for(problem: Any) -> Split:
 
 
 class Rooms(NamedTuple):
-    """Where what programs hand to each other begins in the workspace, in bytes, and where it ends."""
+    """The offsets in the workspace, in bytes, of what programs pass to each other, and its end."""
 
     places: int  # of every rank that is looked for
     shares: int  # of the upper neighbours
@@ -112,5 +112,5 @@ def rooms_of(problem: Any) -> Rooms:
 
 
 def workspace_bytes(problem: Any) -> int:
-    """What programs tell each other of lines that are too long for one, and between which elements quantiles lie."""
+    """What programs pass to each other for lines that are too long for one, and the two elements of each quantile."""
     return rooms_of(problem).end

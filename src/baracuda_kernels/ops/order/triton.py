@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
     @property
     def is_row(self) -> bool:
-        """Whether a line lies side by side."""
+        """Whether a line is contiguous."""
         return len(self.along) == 1 and self.along[0].steps == (1,)
 
     @property
@@ -85,7 +85,7 @@ class Frame(NamedTuple):
         return extents, steps
 
     def extent(self, extent: int) -> Count:
-        """Along a line."""
+        """The extent along a line."""
         return Count(extent, self.element if self.is_row else None)
 
     def constants(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _spread(problem: QuantileDescriptor, frame: Frame, neighbours_at: tuple[Argu
 
 
 def _rooms(problem: Any) -> dict[str, Lent]:
-    """The rooms of the workspace by their names."""
+    """The buffers of the workspace by name."""
     kinds = {"shares": ElementKind.F64, "digits": I32}
     return {name: Lent(start, kinds.get(name, I64)) for name, start in rooms_of(problem)._asdict().items()}
 

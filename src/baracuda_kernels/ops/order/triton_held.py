@@ -35,7 +35,7 @@ LINEAR, MIDPOINT, HIGHER, NEAREST = (tl.constexpr(name) for name in ("linear", "
 
 @triton.jit
 def keys_of(raw, LARGEST: tl.constexpr, INFINITY: tl.constexpr):
-    """Of the bits of elements, as wide as keys are. Sign and magnitude become one number, so that both zeros are the same."""
+    """Sort keys from the bits of elements, as wide as keys are. Sign and magnitude become one number, so that both zeros are equal."""
     if INFINITY is None:
         return raw
     else:
@@ -201,7 +201,7 @@ def quantiles_held(
     KEY: tl.constexpr, BITS: tl.constexpr, LEAST: tl.constexpr, LARGEST: tl.constexpr, INFINITY: tl.constexpr, ALONG: tl.constexpr, BESIDE: tl.constexpr, LINES: tl.constexpr,
     COLS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Quantiles; or, with rooms for that in `neighbours_at`, where their neighbours are and the share of the upper ones."""
+    """Quantiles; or, with buffers for that in `neighbours_at`, where their neighbours are and the share of the upper ones."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
     line = program % blocks * LINES + tl.arange(0, LINES)
     outer = program // blocks

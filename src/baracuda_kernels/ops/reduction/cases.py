@@ -1,4 +1,4 @@
-"""What reductions are tried and timed on."""
+"""What reductions are tested and timed on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BY_WARPS = (
     "ptp",
     "aminmax",
     "var_mean",
-)  # of which many rows of halves are reduced by a warp each
+)  # of which many rows of 16-bit floats are reduced by a warp each
 MANY_ROWS = (8192, 8192)  # the longest that a program holds, for a gradient that needs to know what they come to
 ORDERS = (0.0, 3.0, -math.inf, 0.5)
 TRUTHS = (

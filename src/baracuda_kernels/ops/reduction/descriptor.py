@@ -71,7 +71,7 @@ class AlongAxes:
 
     @property
     def count(self) -> int:
-        """How many elements become one."""
+        """The number of elements that are reduced to one."""
         return math.prod(self.shape[axis] for axis in self.axes)
 
     @property
@@ -90,7 +90,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
     element: ElementKind
     keepdim: bool = False  # whether reduced axes stay, with an extent of 1
     parameters: Numbers = ()
-    as_element: ElementKind | None = None  # what elements are converted to before, if that is another
+    as_element: ElementKind | None = None  # the dtype that elements are converted to first; None: their own
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -123,7 +123,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
 
     @property
     def converted(self) -> ElementKind:
-        """What elements count as."""
+        """The dtype that elements are converted to first."""
         return self.as_element or self.element
 
     @property
@@ -145,7 +145,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
 
     @property
     def formula_numbers(self) -> Numbers:
-        """Those of the parameters that the formulas take; others have decided about them."""
+        """The parameters that the formulas take; the others chose the formulas."""
         return self.numbers if self.row.parameters else ()
 
     @property
@@ -180,7 +180,7 @@ class ReducePairBackwardDescriptor(ReducePairDescriptor):
 
 @dataclass(frozen=True)
 class ReduceChoiceBackwardDescriptor(ReducePairDescriptor):
-    """The gradient of a reduction that chooses one of the elements: it belongs to that one."""
+    """The gradient of a reduction that returns one of the elements: it belongs to that one."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class ReduceJointBackwardDescriptor(ReduceJointDescriptor):
 
 @dataclass(frozen=True)
 class ReduceToDescriptor(Descriptor):
-    """The sum of a tensor of `shape` to a smaller `target_shape` that broadcasts to it: what broadcasting is in the other direction."""
+    """The sum of a tensor of `shape` to a smaller `target_shape` that broadcasts to it: the gradient of broadcasting."""
 
     shape: Shape
     target_shape: Shape
@@ -211,7 +211,7 @@ class ReduceToDescriptor(Descriptor):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """Those along which is summed."""
+        """The axes that are summed over."""
         missing = len(self.shape) - len(self.target_shape)
         return tuple(
             axis

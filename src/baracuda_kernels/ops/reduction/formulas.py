@@ -79,7 +79,7 @@ def smaller(a: Expr, b: Expr) -> Expr:
 
 
 def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
-    """The best element and its number; of equals the first one, of NaN too."""
+    """The best element and its index; of equals the first one, of NaN too."""
 
     def combine(a: Expr, at: Expr, b: Expr, number: Expr) -> State:
         takes, ties = best(b, a), eq(a, b)
@@ -92,7 +92,7 @@ def number_of_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
 
 
 def next_best(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
-    """The same of an element that comes after all others, so that it has to be better; none is after a NaN."""
+    """Appends an element with a larger index than all before: it has to be better; none is better than NaN."""
 
     def append(a: Expr, at: Expr, x: Expr, place: Expr, first: Expr) -> State:
         takes = best(x, a)
@@ -109,7 +109,7 @@ def place_of(place: Expr) -> Expr:
 
 
 def number_of_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
-    """The same, where NaN counts as nothing, and so does the start."""
+    """Combines two elements and their indices; NaN is passed over, and so is the start."""
 
     def combine(a: Expr, at: Expr, b: Expr, number: Expr) -> State:
         takes = best(b, a) | (is_nan(a) & ~is_nan(b)) | (eq(a, b) & (number < at))
@@ -119,7 +119,7 @@ def number_of_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., 
 
 
 def next_best_present(best: Callable[[Expr, Expr], Expr]) -> Callable[..., State]:
-    """The same of an element that comes after all others: any is better than the start."""
+    """Appends an element with a larger index than all before: any is better than the start."""
 
     def append(a: Expr, at: Expr, x: Expr, place: Expr, first: Expr) -> State:
         takes = ~(eq(x, a) | best(a, x)) & eq(x, x)
@@ -189,13 +189,13 @@ def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:
 
 
 def next_exponential(top: Expr, total: Expr, x: Expr, place: Expr, first: Expr) -> State:
-    """The same of one element more. A NaN need not be the top: it shows in the sum."""
+    """Appends one element. A NaN need not be the maximum: it shows in the sum."""
     scale, is_higher = exp_nonpositive(where(eq(x, top), 0, -absolute(x - top))), x > top
     return where(is_higher, x, top), where(is_higher, total * scale + 1.0, total + scale)
 
 
 def next_exponentials(top: Expr, total: Expr, *elements: Expr) -> State:
-    """The same of several elements more: the sum is scaled once for all of them."""
+    """Appends several elements: the sum is scaled once for all of them."""
     highest = top
     for x in elements:
         highest = where(x > highest, x, highest)
@@ -205,7 +205,7 @@ def next_exponentials(top: Expr, total: Expr, *elements: Expr) -> State:
 
 
 def tree_sum(terms: Sequence[Expr]) -> Expr:
-    """In pairs, so that none waits for all others."""
+    """A pairwise sum, which shortens the chain of dependencies."""
     middle = len(terms) // 2
     return tree_sum(terms[:middle]) + tree_sum(terms[middle:]) if middle else terms[0]
 
@@ -247,12 +247,12 @@ def signed(d: Expr, x: Expr) -> Expr:
 
 
 def prod_gradient(d: Expr, x: Expr, y: Expr, others: Expr, zeros: Expr, count: Expr) -> Expr:
-    """Of the only zero it is the product of all others; with more zeros there is none."""
+    """The gradient of prod: at a single zero the product of all others; 0 everywhere if there are more zeros."""
     return where(eq(zeros, 0), _divided(d * others, x), where(eq(zeros, 1) & eq(x, 0), d * others, 0))
 
 
 def _divided(a: Expr, x: Expr) -> Expr:
-    """a / x in f64 unless x is 0, of an x that is given in f32 or halves by its reciprocal there: with one step of Newton's it has enough digits."""
+    """a / x in f64 unless x is 0, of an x that is given in f32 or 16-bit floats by its reciprocal there: with one step of Newton's it has enough digits."""
     if as_given(x).element is ElementKind.F64:
         return a / x
     inverse = convert(reciprocal(convert(x, ElementKind.F32)), ElementKind.F64)

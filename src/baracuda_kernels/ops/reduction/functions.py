@@ -103,7 +103,7 @@ def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool, dty
 def norm(
     input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False, dtype: Dtype | None = None
 ) -> ReduceDescriptor:
-    """The norm of power p, as vector_norm with PyTorch's older arguments."""
+    """The p-norm, as vector_norm with the arguments of torch.norm."""
     return _norm(ReducePlan, input, p, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
@@ -123,7 +123,7 @@ def norm_backward(
 
 @function(ReducePlan, gradient="matrix_norm_backward")
 def matrix_norm(input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> ReduceDescriptor:
-    """The root of the sum of squares of a matrix, its Frobenius norm."""
+    """The Frobenius norm: the square root of the sum of squares."""
     return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
 
 
@@ -147,7 +147,7 @@ def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
 
 @function(TracePlan, gradient="trace_backward")
 def trace(input: View) -> TraceDescriptor:
-    """The sum along the diagonal of a matrix, or of each of several: the last two axes."""
+    """The sum of the diagonal of the last two axes."""
     return TraceDescriptor(input.shape, input.element)
 
 
@@ -169,7 +169,7 @@ def _joint(kind: str, input: View, other: View, dim: Axes | None = None, keepdim
 
 @function(ReduceJointPlan, gradient="dist_backward")
 def dist(input: View, other: View, p: float = 2.0) -> ReduceJointDescriptor:
-    """The norm of power p of the difference."""
+    """The p-norm of the difference."""
     return ReduceJointDescriptor(*_joint("dist", input, other, numbers=(p,)))
 
 
@@ -186,7 +186,7 @@ WEIGHTED = {"weights": "other"}
 
 @function(ReduceJointPlan, gradient="pairwise_distance_backward", names=VECTORS)
 def pairwise_distance(x1: View, x2: View, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> ReduceJointDescriptor:
-    """The norm of power p of the difference along the last axis, with eps added to every element."""
+    """The p-norm of the difference plus eps, along the last axis."""
     return ReduceJointDescriptor(*_joint("pairwise_distance", x1, x2, -1, keepdim, (p, eps)))
 
 
@@ -200,7 +200,7 @@ def pairwise_distance_backward(
 
 @function(ReduceJointPlan, gradient="cosine_similarity_backward", names=VECTORS)
 def cosine_similarity(x1: View, x2: View, dim: int = 1, eps: float = 1e-8) -> ReduceJointDescriptor:
-    """The cosine of the angle between two vectors along an axis; norms count as no less than eps."""
+    """The cosine of the angle between vectors along an axis; norms are at least eps."""
     return ReduceJointDescriptor(*_joint("cosine_similarity", x1, x2, dim, numbers=(eps,)))
 
 
@@ -214,7 +214,7 @@ def cosine_similarity_backward(
 
 @function(ReduceJointPlan, gradient="average_backward", names=WEIGHTED)
 def average(input: View, weights: View, dim: Axes | None = None, keepdim: bool = False) -> ReduceJointDescriptor:
-    """The mean of elements, each with a weight."""
+    """The weighted mean."""
     return ReduceJointDescriptor(*_joint("average", input, weights, dim, keepdim))
 
 
@@ -235,7 +235,7 @@ def allclose(input: View, other: View, rtol: float = 1e-5, atol: float = 1e-8, e
 
 @function(ReduceJointPlan)
 def equal(input: View, other: View) -> ReduceJointDescriptor:
-    """Whether every element is the other's; NaN never is."""
+    """Whether all elements are equal; NaN is not equal to itself."""
     return ReduceJointDescriptor(*_joint("equal", input, other))
 
 

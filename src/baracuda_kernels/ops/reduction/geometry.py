@@ -17,7 +17,7 @@ __all__ = [
 
 
 def kept_stride(problem: Any, stride: Sequence[int]) -> list[int]:
-    """Of a result's strides those of the axes that are kept."""
+    """The strides of a result along the axes that are kept."""
     if not problem.keepdim:
         return list(stride)
     return [step for axis, step in enumerate(stride) if axis not in problem.axes]
@@ -48,7 +48,7 @@ def place_stride(problem: Any) -> tuple[int, ...]:
 
 
 def target_stride(problem: Any, stride: Sequence[int]) -> list[int]:
-    """Of the strides of a sum to a smaller shape those of the axes that are kept."""
+    """The strides of a sum to a smaller shape along the axes that are kept."""
     missing = len(problem.shape) - len(problem.target_shape)
     return [stride[axis - missing] for axis in range(len(problem.shape)) if axis not in problem.axes]
 
@@ -71,7 +71,7 @@ def reduce_to_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
 
 
 def backward_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
-    """Of a gradient: the results of its helpers, and what these need for themselves."""
+    """The workspace of a gradient: the results of its helpers, and their own workspace."""
 
     def needed(problem: Any) -> int:
         helpers = helpers_of(problem)

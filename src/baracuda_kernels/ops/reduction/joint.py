@@ -19,8 +19,8 @@ __all__ = ["ReduceJointArgs", "ReduceJointBackwardArgs", "ReduceJointBackwardPla
 
 class ReduceJointArgs(Args):
     input: TensorRef = read("shape", "the elements", broadcasts=True)
-    other: TensorRef = read("shape", "what they are compared with", broadcasts=True)
-    result: TensorMut = write("result_shape", "what both become", element="result_element")
+    other: TensorRef = read("shape", "the second operand", broadcasts=True)
+    result: TensorMut = write("result_shape", "the result", element="result_element")
 
 
 class ReduceJointPlan(Plan[ReduceJointDescriptor, ReduceJointArgs]):
@@ -35,10 +35,10 @@ class ReduceJointPlan(Plan[ReduceJointDescriptor, ReduceJointArgs]):
 class ReduceJointBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result")
     input: TensorRef = read("shape", "the elements", broadcasts=True)
-    other: TensorRef = read("shape", "what they were compared with", broadcasts=True)
-    result: TensorRef = read("result_shape", "what both became")
+    other: TensorRef = read("shape", "the second operand", broadcasts=True)
+    result: TensorRef = read("result_shape", "the saved result")
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
-    d_other: TensorMut = write("shape", "the gradient of what they were compared with", may_be=("other",))
+    d_other: TensorMut = write("shape", "the gradient of the second operand", may_be=("other",))
 
 
 class ReduceJointBackwardPlan(Plan[ReduceJointBackwardDescriptor, ReduceJointBackwardArgs]):

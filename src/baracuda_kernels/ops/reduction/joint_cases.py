@@ -1,4 +1,4 @@
-"""What reductions of two operands are tried and timed on."""
+"""What reductions of two operands are tested and timed on."""
 
 from __future__ import annotations
 

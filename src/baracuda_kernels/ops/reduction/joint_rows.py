@@ -22,12 +22,12 @@ RELATIVE = Parameter("rtol", 1e-5, "the distance that is close, as a share of th
 ABSOLUTE = Parameter("atol", 1e-8, "the distance that is close in any case")
 NAN_IS_NAN = Parameter("equal_nan", 0.0, "1 where NaN is the same as NaN, else 0")
 
-# Terms take an element, its number, the first element, the other's element and the parameters; gradients are of both elements, and take
+# Terms take an element, its index, the first element, the other's element and the parameters; gradients are of both elements, and take
 # the result's gradient, both elements, the result, helpers, count and parameters.
 
 
 def _of_difference(row: ReduceRow, shift: float = 0.0) -> ReduceRow:
-    """The same of the difference between two operands, and something more."""
+    """The reduction `row`, applied to the difference of two operands plus `shift`."""
 
     def difference(x: Expr, other: Expr) -> Expr:
         return x - other + shift if shift else x - other
@@ -47,7 +47,7 @@ def _of_difference(row: ReduceRow, shift: float = 0.0) -> ReduceRow:
 
 
 def _lengths(a: Expr, b: Expr, least: Expr) -> State:
-    """Norms, of their squares."""
+    """Two norms from their squares, each at least `least`."""
     lengths = sqrt(a), sqrt(b)
     return tuple(where(length < least, least, length) for length in lengths)
 
@@ -100,7 +100,7 @@ _ROWS = (
         ),
     ),
     ReduceRow(
-        "average", "The mean of elements, each with a weight.",
+        "average", "The weighted mean.",
         lambda x, place, first, weight: (x * weight, weight), added_pairs, two_zeros, lambda total, weights, count: total / weights,
         computed=wide, operands=2, gradient=_average_gradient,
         helpers=(

@@ -1,4 +1,4 @@
-"""The sums that variances are made of, of distances from one of the elements, or of halves as they are."""
+"""The sums that variances are made of, of distances from one of the elements, or of 16-bit floats as they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def rooted(row: ReduceRow, name: str, says: str, gradient: Callable[..., Expr]) -> ReduceRow:
-    """The same with the square root of the variance, which is its result, or the first of two."""
+    """The row with the square root of the variance as its result, or as the first of two."""
 
     def finish(*given: Expr) -> State:
         found = row.finish(*given)
@@ -84,7 +84,7 @@ def next_present_distance(
 def distances_from_one(
     total: Expr, squares: Expr, base: Expr, present: Expr, others: Expr, more: Expr, other: Expr, number: Expr
 ) -> State:
-    """Of two parts: distances from the second base become those from the first one, where there is one."""
+    """Combines two parts: distances from the second base become those from the first one, if there is one."""
     is_none, wide = eq(present, 0), total.element
     gap = where(is_none, 0, fma(convert(other, wide), 0.5, convert(base, wide) * -0.5))
     shift = gap * convert(number, wide)
@@ -100,7 +100,7 @@ def variance_of_present(total: Expr, squares: Expr, base: Expr, present: Expr, c
     return variance(total, squares, convert(present, total.element), correction)
 
 
-# --- halves as they are --------------------------------------------------------------------------------------------------------
+# --- 16-bit floats as they are --------------------------------------------------------------------------------------------------------
 # Where much of the squares cancels, all elements have about one exponent, and sums of their few bits in f64 are exact.
 
 
@@ -113,7 +113,7 @@ def next_value(total: Expr, squares: Expr, x: Expr, *given: Expr) -> State:
 
 
 def variance_of_values(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
-    """With what the mean lost when it was rounded."""
+    """The variance, corrected for the rounding of the mean."""
     mean = total / _at_least_one(count)
     lost = fma(-mean, count, total)
     rest = fma(-mean, lost, fma(-mean, total, squares))

@@ -46,7 +46,7 @@ __all__ = ["ROWS"]
 
 
 def _of_present(slope: Callable[..., Expr]) -> Callable[..., Expr]:
-    """NaN has no gradient."""
+    """The gradient, with 0 where the element is NaN."""
     return lambda d, x, *others: where(is_nan(x), 0, slope(d, x, *others))
 
 
@@ -96,17 +96,17 @@ ROWS = (
         gradient=_of_present(prod_gradient), helpers=("product_of_present_others", "zeros"),
     ),
     ReduceRow(
-        "nanmax", "The largest element; NaN if all are.",
+        "nanmax", "The largest element that is not NaN; NaN if all are.",
         itself, best_present(is_more), lambda element: (math.nan,), as_it_is, needs_elements=True,
         gradient=lambda d, x, y, ties, count: shared(d, eq(x, y), ties), helpers=("ties_above",),
     ),
     ReduceRow(
-        "nanmin", "The smallest element; NaN if all are.",
+        "nanmin", "The smallest element that is not NaN; NaN if all are.",
         itself, best_present(is_less), lambda element: (math.nan,), as_it_is, needs_elements=True,
         gradient=lambda d, x, y, ties, count: shared(d, eq(x, y), ties), helpers=("ties_below",),
     ),
-    _place("nanargmax", "The number of the largest element but NaN, the first of several; -1 if all are NaN.", is_more),
-    _place("nanargmin", "The number of the smallest element but NaN, the first of several; -1 if all are NaN.", is_less),
+    _place("nanargmax", "The index of the largest element that is not NaN, the first of several; -1 if all are NaN.", is_more),
+    _place("nanargmin", "The index of the smallest element that is not NaN, the first of several; -1 if all are NaN.", is_less),
     _NANVAR,
     rooted(_NANVAR, "nanstd", "The standard deviation of all elements but NaN.", _of_present(_nanstd_gradient)),
 )  # fmt: skip

@@ -44,7 +44,7 @@ _LINF = ReduceRow(
     gradient=lambda d, x, y, ties, count: where(eq(absolute(x), y), signed(d / ties, x), 0), helpers=("ties_of_size",),
 )  # fmt: skip
 _ANY = ReduceRow(
-    "vector_norm", "The norm of any power: of the sum of absolute values to it, the root.",
+    "vector_norm", "The p-norm: (Σ|x|^p)^(1/p), with p = ord.",
     lambda *given: given[0], added, zero, as_it_is, computed=wide, converts=True, parameters=(ORDER,), chosen=lambda power: norm_of(power),
     gradient=lambda *given: given[0],
 )  # fmt: skip

@@ -92,11 +92,11 @@ _VAR_MEAN = replace(
 
 _ROWS = (
     _with_indices(
-        "max_with_indices", "The largest element, NaN if there is one; and its number, the first of several.", is_more,
+        "max_with_indices", "The largest element, NaN if there is one; and its index, the first of several.", is_more,
         lambda element: (lowest(element), highest(I64)),
     ),
     _with_indices(
-        "min_with_indices", "The smallest element, NaN if there is one; and its number, the first of several.", is_less,
+        "min_with_indices", "The smallest element, NaN if there is one; and its index, the first of several.", is_less,
         lambda element: (highest(element), highest(I64)),
     ),
     ReduceRow(

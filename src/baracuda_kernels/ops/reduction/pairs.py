@@ -27,8 +27,8 @@ __all__ = [
 
 class ReducePairArgs(Args):
     input: TensorRef = read("shape", "the elements")
-    result: TensorMut = write("result_shape", "what they become", element="result_element")
-    second: TensorMut = write("result_shape", "what else they become", element="second_element")
+    result: TensorMut = write("result_shape", "the result", element="result_element")
+    second: TensorMut = write("result_shape", "the second result", element="second_element")
 
 
 class ReducePairPlan(Plan[ReducePairDescriptor, ReducePairArgs]):
@@ -44,8 +44,8 @@ class ReducePairBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result")
     d_second: TensorRef = read("result_shape", "the gradient of the second result")
     input: TensorRef = read("shape", "the elements")
-    result: TensorRef = read("result_shape", "what they became")
-    second: TensorRef = read("result_shape", "what else they became")
+    result: TensorRef = read("result_shape", "the saved result")
+    second: TensorRef = read("result_shape", "the saved second result")
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 
@@ -61,12 +61,12 @@ class ReducePairBackwardPlan(Plan[ReducePairBackwardDescriptor, ReducePairBackwa
 class ReduceChoiceBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result")
     input: TensorRef = read("shape", "the elements, of which only the shape matters")
-    second: TensorRef = read("result_shape", "the number of the element that was chosen", element=ElementKind.I64)
+    second: TensorRef = read("result_shape", "the index of the chosen element", element=ElementKind.I64)
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 
 class ReduceChoiceBackwardPlan(Plan[ReduceChoiceBackwardDescriptor, ReduceChoiceBackwardArgs]):
-    """The gradient of a reduction that chooses an element."""
+    """The gradient of a reduction that returns one of the elements."""
 
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce_choice_backward)

@@ -1,4 +1,4 @@
-"""What reductions are timed beside."""
+"""What reductions are compared with in the bench."""
 
 from __future__ import annotations
 

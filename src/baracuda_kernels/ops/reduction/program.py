@@ -37,7 +37,7 @@ def _counting(problem: Any) -> ElementKind:
 
 
 def sum_of(element: ElementKind) -> Reduction:
-    """The sum, integers and truths as they are."""
+    """The sum, integers and booleans as they are."""
     return _made(TABLE["sum"], element, (element,), I64, TABLE["sum"].computed(element))
 
 
@@ -89,7 +89,7 @@ def _made(
     of_element = (element, counting, *[element] * row.operands)
 
     def appended(states: int) -> list[Expr]:
-        """The element, its number, the first one, and the other's, behind so many numbers."""
+        """The element, its index, the first one, and the other's, behind so many numbers."""
         x, place, *others = (input_of(states + place, kind) for place, kind in enumerate(of_element))
         return [convert(x, computing), place, *(convert(each, computing) for each in others), *parameters]
 

@@ -57,7 +57,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 def is_choice(descriptor: Descriptor) -> Iterator[Reason]:
     assert isinstance(descriptor, ReduceDescriptor)
     if not descriptor.row.is_choice:
-        yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that chooses one of the elements")
+        yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that returns one of the elements")
 
 
 RANK = rank_at_most("shape", 8)
@@ -75,7 +75,7 @@ def kernels(
 
 class ReduceArgs(Args):
     input: TensorRef = read("shape", "the elements")
-    result: TensorMut = write("result_shape", "what they become", element="result_element")
+    result: TensorMut = write("result_shape", "the result", element="result_element")
 
 
 class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
@@ -90,7 +90,7 @@ class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
 class ReduceBackwardArgs(Args):
     d_result: TensorRef = read("result_shape", "the gradient of the result", element="result_element")
     input: TensorRef = read("shape", "the elements")
-    result: TensorRef = read("result_shape", "what they became", element="result_element")
+    result: TensorRef = read("result_shape", "the saved result", element="result_element")
     d_input: TensorMut = write("shape", "the gradient of the elements", may_be=("input",))
 
 

@@ -67,7 +67,7 @@ def _of_present(function: Callable[..., Any], start: float, of_none: float = mat
 
 
 def _place_of_present(x: Any, sign: float) -> Any:
-    """Of the largest of `sign` x, the first of several; -1 if there is none."""
+    """The index of the largest of `sign` x, the first of several; -1 if there is none."""
     import numpy
 
     absent = numpy.isnan(x)
@@ -137,7 +137,7 @@ def reduce_to(descriptor: ReduceToDescriptor, input: Any) -> Any:
 
 
 def _product_of_others(x: Any) -> Any:
-    """Of every element, without a division."""
+    """The product of all other elements, for every element, without a division."""
     import numpy
 
     before, after = numpy.ones_like(x), numpy.ones_like(x)
@@ -163,7 +163,7 @@ def slope_of_norm(x: Any, y: Any, power: float) -> Any:
 
 
 def _slope_of_present_variance(x: Any, factor: Any, correction: float) -> Any:
-    """NaN has none."""
+    """The gradient of nanvar, with 0 where the element is NaN."""
     import numpy
 
     centred, present = _centred_present(x)
@@ -233,7 +233,7 @@ def per_line(descriptor: ReduceDescriptor, result: Any) -> Any:
 
 
 def in_place(descriptor: ReduceDescriptor, of_lines: Any) -> Any:
-    """Lines as the input lies."""
+    """Lines, with their axes back in the order of the input's."""
     import numpy
 
     order = [*(axis for axis in range(len(descriptor.shape)) if axis not in descriptor.axes), *descriptor.axes]

@@ -22,7 +22,7 @@ CORRECTION = Parameter("correction", 1.0, "what is taken from the number of elem
 
 
 def plain(element: ElementKind) -> ElementKind:
-    """As it is: halves in f32, truths as the numbers 0 and 1."""
+    """As it is: 16-bit floats in f32, booleans as the numbers 0 and 1."""
     return U8 if element is BOOL else register(element)
 
 
@@ -52,7 +52,7 @@ def always(result: ElementKind) -> Callable[[ElementKind], ElementKind]:
 class ReduceRow:
     """One reduction.
 
-    `term` takes an element, its number and the first element; `combine` two contributions, one after the other; `finish` a
+    `term` takes an element, its index and the first element; `combine` two contributions, one after the other; `finish` a
     contribution and how many elements there were. All but `combine` take the parameters too.
     """
 
@@ -79,7 +79,7 @@ class ReduceRow:
     of_halves: ReduceRow | None = None  # with formulas for elements of 16 bits, where simpler ones are as good
     names: tuple[str, str] = ("result", "second")  # of the results, in functions
     converts: bool = False  # whether elements may be converted to others first
-    is_choice: bool = False  # whether it is one of the elements, and the second result its number
+    is_choice: bool = False  # whether it is one of the elements, and the second result its index
 
     def results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         return (self.result(element),) if self.second is None else (self.result(element), self.second(element))

@@ -51,7 +51,7 @@ from baracuda_kernels.ops.reduction.row import BOOL, CORRECTION, I64, U8, Reduce
 __all__ = ["TABLE"]
 
 _VAR = ReduceRow(
-    "var", "The variance: the mean square of distances from the mean.",
+    "var", "The variance: the mean squared distance from the mean.",
     distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
     gradient=lambda d, x, y, mean, count, correction: scaled(d, x - mean, (count - correction) * 0.5), helpers=("middle",),
 )  # fmt: skip
@@ -75,17 +75,17 @@ _LOGSUMEXP = ReduceRow(
 
 _ROWS = (
     ReduceRow(
-        "sum", "The sum of elements; integers add up in i64.",
+        "sum", "The sum; i64 for integers.",
         itself, added, zero, as_it_is, ALL, exact, summed,
         converts=True, gradient=lambda d, x, y, count: d,
     ),
     ReduceRow(
-        "mean", "The sum divided by the number of elements.",
+        "mean", "The mean of all elements.",
         itself, added, zero, divided_by_count,
         converts=True, gradient=lambda d, x, y, count: d / count,
     ),
     ReduceRow(
-        "prod", "The product of elements; that of integers in i64.",
+        "prod", "The product; i64 for integers.",
         itself, multiplied, one, as_it_is, ALL, wide, summed,
         converts=True, gradient=prod_gradient, helpers=("product_of_others", "zeros"),
     ),
@@ -100,12 +100,12 @@ _ROWS = (
         gradient=lambda d, x, y, ties, count: shared(d, eq(x, y), ties), helpers=("ties_below",),
     ),
     ReduceRow(
-        "argmax", "The number of the largest element, the first of several; that of the first NaN if there is one.",
+        "argmax", "The index of the largest element, the first of several; of the first NaN if there is one.",
         lambda x, place, first: (x, place), number_of_best(is_more), lambda element: (lowest(element), highest(I64)),
         lambda value, place, count: place_of(place), NUMBERS, result=always(I64), needs_elements=True, append=next_best(is_more),
     ),
     ReduceRow(
-        "argmin", "The number of the smallest element, the first of several; that of the first NaN if there is one.",
+        "argmin", "The index of the smallest element, the first of several; of the first NaN if there is one.",
         lambda x, place, first: (x, place), number_of_best(is_less), lambda element: (highest(element), highest(I64)),
         lambda value, place, count: place_of(place), NUMBERS, result=always(I64), needs_elements=True, append=next_best(is_less),
     ),
@@ -118,11 +118,11 @@ _ROWS = (
         lambda x, place, first: convert(ne(x, 0), U8), lambda a, b: a & b, one, as_it_is, ALL, result=always(BOOL),
     ),
     ReduceRow(
-        "count_nonzero", "How many elements are not zero.",
+        "count_nonzero", "The number of elements that are not zero.",
         lambda x, place, first: convert(ne(x, 0), I64), added, zero, as_it_is, ALL, result=always(I64),
     ),
     ReduceRow(
-        "reduce_xor", "Of every bit whether an odd number of elements has it.",
+        "reduce_xor", "The bitwise XOR of all elements.",
         itself, lambda a, b: a ^ b, zero, as_it_is, (*INTEGERS, *BOOLS),
     ),
     _VAR,
@@ -135,7 +135,7 @@ _ROWS = (
     *norm_rows.ROWS,
     *nan_rows.ROWS,
     ReduceRow(
-        "ptp", "The distance of the largest element from the smallest.",
+        "ptp", "The largest element minus the smallest.",
         lambda x, place, first: (x, x), extremes, lambda element: (highest(element), lowest(element)),
         lambda low, high, count: high - low, NUMBERS, needs_elements=True,
         gradient=_ptp_gradient, helpers=("most", "ties_above", "least", "ties_below"),

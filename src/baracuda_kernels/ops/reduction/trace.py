@@ -61,7 +61,7 @@ class TraceDescriptor(Descriptor):
 
     @property
     def count(self) -> int:
-        """How many elements become one."""
+        """The number of elements that are reduced to one."""
         return min(self.shape[-2:])
 
     @property
@@ -113,7 +113,7 @@ class TraceCases(Cases[Any]):
             yield Part(replace(descriptor, shape=descriptor.shape[-2:]), partial(take, place=place))
 
     def bytes_read(self, descriptor: Any, operands: Sequence[Operand]) -> dict[str, int]:
-        """Of matrices their diagonal, or, for the gradient, nothing."""
+        """The bytes of the diagonals; nothing for the gradient."""
         matrices = (
             0 if isinstance(descriptor, TraceBackwardDescriptor) else math.prod(descriptor.diagonal_shape) * descriptor.element.size
         )

@@ -73,7 +73,7 @@ class _Rows(Writer):
             self.step(bases, full, builder.sub(past, full), writes)
 
     def step(self, bases: Sequence[ir.Value], at: ir.Value, count: ir.Value | None, writes: bool) -> None:
-        """Sixteen elements, or the last few of a line: those go by way of the rooms, as do elements that do not lie side by side."""
+        """Sixteen elements, or the last few of a line: those go through the buffers, as do elements that are not contiguous."""
         builder = self.builder
         addresses = [
             self.address(place, base, builder.mul(at, step))
@@ -121,7 +121,7 @@ class _Rows(Writer):
         return self.combined(before, self.as_tree(terms))
 
     def carried(self, states: States) -> States:
-        """The same, from what ran before the segment."""
+        """The running states, given what ran before the segment."""
         return self.combined(self.states_in(self.carry), states)
 
 
@@ -204,7 +204,7 @@ class _Segments(_Rows):
         self.leave(self.combined(self.states_in(self.carry), self.states_in(self.local)), builder.add(line, segment), 1)
 
     def slots(self, segment: ir.Value, which: int) -> list[ir.Value]:
-        """In the workspace: of every segment the total, and what comes up to its end."""
+        """Slots in the workspace: for every segment its total, and the state up to its end."""
         builder = self.builder
         first = builder.add(builder.mul(segment, number(SLOTS)), number(which * SLOTS // 2))
         return [
@@ -222,7 +222,7 @@ class _Segments(_Rows):
 
 
 class _Columns(Writer):
-    """Down several lines that lie side by side, sixteen elements of each at a time."""
+    """Down several adjacent lines, sixteen elements of each at a time."""
 
     def __init__(self, formulas: Formulas, rank: int) -> None:
         # Sixteen vectors of states have to fit into the registers.
@@ -281,7 +281,7 @@ class _Columns(Writer):
         self.compute(addresses, at, vector)
 
     def small_tile(self, bases: Sequence[ir.Value], at: ir.Value, column: ir.Value, rows: ir.Value, count: ir.Value) -> None:
-        """Fewer rows or columns, by way of the rooms."""
+        """Fewer rows or columns, through the buffers."""
         inside = [
             [self.address(place, self.rooms[place], number(row * self.lanes)) for place in range(self.count)]
             for row in range(GROUP)

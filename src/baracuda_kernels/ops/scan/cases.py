@@ -1,4 +1,4 @@
-"""What scans are tried and timed on."""
+"""What scans are tested and timed on."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ScanCases(Cases[ScanDescriptor]):
         return {"input": _factors(descriptor, rng)} if descriptor.kind in PRODUCTS else {}
 
     def parts(self, descriptor: ScanDescriptor) -> Iterator[Part]:
-        """Every line along the axis is a scan of its own, wherever it lies."""
+        """Every line along the axis is a scan of its own, at any position."""
         axis, extent = descriptor.axis, descriptor.extent
 
         def take(name: str, values: Any, line: int) -> Any:

@@ -38,7 +38,7 @@ class ScanDescriptor(Descriptor):
     axis: int  # counted from the first, 0; never negative
     element: ElementKind
     reverse: bool = False
-    indices: bool = True  # of a maximum or minimum: whether to tell where it is
+    indices: bool = True  # of cummax and cummin: whether to return the indices
 
     def check(self) -> Iterator[Reason]:
         yield from rank_at_least("shape", self.shape, 1)

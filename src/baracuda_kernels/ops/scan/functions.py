@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _OfKind(Function):
-    """Of the plan's operands it has those that its kind has."""
+    """A function with those of the plan's operands that its kind has."""
 
     def __init__(self, describe: Callable[..., ScanDescriptor], plan: Any, kind: ScanKind, gradient: str | None) -> None:
         sample = plan.descriptor_type(kind, (1,), 0, ElementKind.F32)
@@ -34,7 +34,7 @@ class _OfKind(Function):
 
 
 class _Converting(_OfKind):
-    """Of a sum or product elements may be converted first, which is a call of its own."""
+    """A sum or product whose elements may be cast first, by a separate call."""
 
     CALLS = ("cast",)
 
@@ -87,7 +87,7 @@ def _back(kind: ScanKind, d_result: View, dim: int, reverse: bool) -> ScanBackwa
 
 @_converted(ScanKind.CUMSUM)
 def cumsum(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
-    """The sum of all elements up to each; that of integers is i64."""
+    """The running sum; i64 for integers."""
     return _described(ScanKind.CUMSUM, input, dim, reverse, dtype)
 
 
@@ -99,43 +99,43 @@ def cumsum_backward(d_result: View, dim: int, reverse: bool = False) -> ScanBack
 
 @_converted(ScanKind.NANCUMSUM)
 def nancumsum(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
-    """The sum of all elements up to each, with NaN as 0."""
+    """The running sum, with NaN as 0."""
     return _described(ScanKind.NANCUMSUM, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.NANCUMSUM)
 def nancumsum_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
-    """The gradient of nancumsum; NaN has none."""
+    """The gradient of nancumsum; 0 at NaN."""
     return _back(ScanKind.NANCUMSUM, d_result, dim, reverse)
 
 
 @_converted(ScanKind.CUMPROD)
 def cumprod(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
-    """The product of all elements up to each; that of integers is i64."""
+    """The running product; i64 for integers."""
     return _described(ScanKind.CUMPROD, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.CUMPROD)
 def cumprod_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
-    """The gradient of cumprod, also by zeros."""
+    """The gradient of cumprod; zeros are handled."""
     return _back(ScanKind.CUMPROD, d_result, dim, reverse)
 
 
 @_converted(ScanKind.NANCUMPROD)
 def nancumprod(input: View, dim: int, reverse: bool = False, *, dtype: Dtype | None = None) -> ScanDescriptor:
-    """The product of all elements up to each, with NaN as 1."""
+    """The running product, with NaN as 1."""
     return _described(ScanKind.NANCUMPROD, input, dim, reverse, dtype)
 
 
 @_gradient(ScanKind.NANCUMPROD)
 def nancumprod_backward(d_result: View, input: View, dim: int, reverse: bool = False) -> ScanBackwardDescriptor:
-    """The gradient of nancumprod; NaN has none."""
+    """The gradient of nancumprod; 0 at NaN."""
     return _back(ScanKind.NANCUMPROD, d_result, dim, reverse)
 
 
 @_scan(ScanKind.CUMMAX)
 def cummax(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
-    """The largest of all elements up to each, and where it is: the last of equals that was met. NaN is larger than all others."""
+    """The running maximum and its index, the last of equals; NaN is larger than everything."""
     return ScanDescriptor(ScanKind.CUMMAX, input.shape, input.axis(dim, "dim"), input.element, reverse)
 
 
@@ -147,7 +147,7 @@ def cummax_backward(d_result: View, indices: View, dim: int, reverse: bool = Fal
 
 @_scan(ScanKind.CUMMIN)
 def cummin(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
-    """The smallest of all elements up to each, and where it is: the last of equals that was met. NaN is smaller than all others."""
+    """The running minimum and its index, the last of equals; NaN is smaller than everything."""
     return ScanDescriptor(ScanKind.CUMMIN, input.shape, input.axis(dim, "dim"), input.element, reverse)
 
 
@@ -159,7 +159,7 @@ def cummin_backward(d_result: View, indices: View, dim: int, reverse: bool = Fal
 
 @_scan(ScanKind.LOGCUMSUMEXP)
 def logcumsumexp(input: View, dim: int, reverse: bool = False) -> ScanDescriptor:
-    """The logarithm of the sum of the exponentials of all elements up to each."""
+    """The running logsumexp: the logarithm of the sum of exponentials so far."""
     return ScanDescriptor(ScanKind.LOGCUMSUMEXP, input.shape, input.axis(dim, "dim"), input.element, reverse)
 
 

@@ -65,10 +65,10 @@ def splits(problem: ScanDescriptor) -> bool:
 
 
 def split_bytes(problem: ScanDescriptor) -> int:
-    """What threads hand to each other."""
+    """What threads pass to each other."""
     return problem.lines * -(-problem.extent // SEGMENT) * SLOTS * SLOT if splits(problem) else 0
 
 
 def checkpoint_bytes(problem: ScanBackwardDescriptor) -> int:
-    """For the gradient of a product: what comes before every so many elements."""
+    """Workspace for the gradient of a product: the running state at regular intervals."""
     return problem.lines * -(-problem.extent // CHECKPOINT) * SLOT if problem.kind in PRODUCTS else 0

@@ -71,7 +71,7 @@ def scan(problem: ScanDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
 
 
 def scan_backward(problem: ScanBackwardDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
-    """The same for a gradient: a scan in the other direction, but for that of a product."""
+    """The launch of a gradient: a scan in the other direction, except for that of a product."""
     is_product = problem.kind in PRODUCTS
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
@@ -181,7 +181,7 @@ def _rows(problem: ScanDescriptor, walk: Walk, form: str, work: int, streams: bo
 
 
 def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Call:
-    """In strips that are wide, for the sake of memory, but enough of them to share out."""
+    """The launch of columns, in strips that are wide, for memory bandwidth, but enough for all threads."""
     outer = [dim for dim in walk.outer if dim is not beside]
     planes, strip = math.prod(dim.extent for dim in outer), WIDEST
     while strip > NARROWEST and planes * -(-beside.extent // strip) < STRIPS * get_num_threads():
@@ -192,7 +192,7 @@ def _columns(problem: ScanDescriptor, walk: Walk, beside: Dim, work: int) -> Cal
 
 
 def _launch_product(problem: ScanBackwardDescriptor, given: Sequence[int], walk: Walk) -> parallel.Launch:
-    """As many lines at a time as lie side by side in a vector, and the others one by one."""
+    """As many lines at a time as fit into a vector side by side, and the others one by one."""
     from baracuda_kernels.ops.scan.product import body
 
     lanes = LINE // computed_in(problem).size

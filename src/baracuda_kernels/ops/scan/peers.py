@@ -1,4 +1,4 @@
-"""What scans are timed beside."""
+"""What scans are compared with in the bench."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["body"]
 
 
 def body(kind: str, element: str, lanes: str, rank: str) -> str:
-    """Of as many lines side by side as there are lanes."""
+    """The body for as many adjacent lines as there are lanes."""
     formulas = formulas_of(ScanBackwardDescriptor(ScanKind(kind), (1,), 0, ElementKind(element)))
     return _Writer(formulas, int(lanes), int(rank), streams=False).written()
 

@@ -110,7 +110,7 @@ def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind]
 
 
 def _shifted_sum(a: State, b: State) -> State:
-    """Of (m, s), each of which stands for exp(m) s; m is NaN where that is."""
+    """The sum of (m, s), each of which stands for exp(m) s; m is NaN where that is."""
     (m, s), (n, t) = a, b
     gap = n - m
     # Equal infinities are no distance apart; NaN is, and makes the power NaN.
@@ -247,7 +247,7 @@ def formulas_of(problem: ScanDescriptor) -> Formulas:
 
 
 def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
-    """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for halves."""
+    """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for 16-bit floats."""
     row = _row(problem)
     if problem.kind in PRODUCTS and problem.element.is_float:
         row = replace(row, wide=FLOATS) if isinstance(problem, ScanBackwardDescriptor) else SCALED[problem.kind]
@@ -289,7 +289,7 @@ def _widened(x: Expr, computing: ElementKind) -> Expr:
 def running_sum(
     inputs: tuple[ElementKind, ...], numbers: int, total: ElementKind, term: Expr, value: Expr, output: ElementKind
 ) -> Formulas:
-    """Of terms of operands, parameters and the place; the value is of the sum, and all of these."""
+    """A running sum of terms of operands, parameters and the place; the value is computed from the sum and all of these."""
     rough, total_of = output in HALVES, (input_of(0, total), input_of(1, total))
     terms, sums, values = (
         expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))

@@ -47,7 +47,7 @@ def settled(state: tuple[Expr, ...]) -> tuple[Expr, Expr]:
 
 
 def unscaled(state: tuple[Expr, ...], element: ElementKind) -> Expr:
-    """In f64; of f32 or less it need not be right where that has but zero and infinity."""
+    """The product in f64; for f32 and narrower it need not be exact where those have only zero and infinity."""
     m, e = state
     if element is not F64:
         return m * _power(_clamped(e, 1000))

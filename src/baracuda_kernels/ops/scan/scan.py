@@ -54,7 +54,7 @@ LIMITS = (rank_at_most("shape", 8),)
 
 class ScanArgs(Args):
     input: TensorRef = read("shape", "the elements")
-    result: TensorMut = write("shape", "what they come to, up to each", element="result_element", may_be=("input",))
+    result: TensorMut = write("shape", "the running result", element="result_element", may_be=("input",))
     indices: TensorMut = write("shape", "where each extremum is along the axis", element=ElementKind.I64, present="has_indices")
 
 

@@ -1,4 +1,4 @@
-"""How much of a scan one program takes on CUDA: plain reckoning, from the extents and what is joined."""
+"""How much of a scan one program takes on CUDA: computed from the extents and the operation."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ LANES, WORD = 32, 4  # threads of a warp, bytes of a register
 STRIP_WORDS, PAIR_STRIP_WORDS = 192, 128  # what a thread has of operands and states down columns, of one number each or more
 AHEAD_WORDS, AHEAD_WARPS = 32, 8  # that a thread reads ahead down columns, and of a program: the bytes that keep a device busy
 SHORT = 64  # steps of columns that are not worth it
-BESIDE = 32  # lines side by side that make whole lines of memory
+BESIDE = 32  # adjacent lines that make whole lines of memory
 ENOUGH_ROWS, ENOUGH_COLUMNS = 512, 128  # programs of lines alone that keep a device as busy as reading everything twice
 PROGRAMS = 16384  # of segments: so many that little of the device is idle in the end
 FEWEST, MOST = 8, 2048  # segments that are worth reading everything twice, and whose totals are no burden to each other
 UNIT = 4096  # elements: segments are whole tiles, whatever their size
 SLOT = 8  # bytes of one number in the workspace
 TOTALS_AT_ONCE = 1024
-OF_GROUP = 16  # elements side by side that a thread multiplies by itself
+OF_GROUP = 16  # contiguous elements that a thread multiplies by itself
 GROUP_BYTES = 64  # of them at most: what a warp reads at once is to have few lines of memory
 
 
@@ -65,19 +65,19 @@ class Split(NamedTuple):
 
 
 def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, in_strips: bool) -> ScanTile:
-    """Of so many lines beside each other."""
+    """The tile for adjacent lines."""
     if in_strips and lines >= LANES * _vector(formulas) and extent >= SHORT:
         return strips_for(formulas, extent, _vector(formulas))
     return _tile(formulas, lines, extent, by_columns)
 
 
 def _vector(formulas: Formulas) -> int:
-    """How many lines beside each other a thread has: two of halves, or one whose states are several numbers."""
+    """How many lines beside each other a thread has: two of 16-bit floats, or one whose states are several numbers."""
     return 2 if len(formulas.states) == 1 and formulas.inputs[0].size < WORD else 1
 
 
 def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
-    """Of columns: a warp for each strip. What more numbers come to costs more to hand on."""
+    """The tile of columns: a warp for each strip. States of more numbers cost more to pass on."""
     words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
     steps = power_of_two(most // (vector * words + read) + 1) // 2
@@ -87,7 +87,7 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
 
 
 def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
-    """Of rows, or of a few columns. One warp hands nothing to others, if it has room for all; what is only compared is cheap to hand on."""
+    """The tile of rows, or of a few columns. One warp passes nothing to others, if all fits; values that are only compared are cheap to pass on."""
     is_single = len(formulas.states) == 1
     size = TILE if is_single else min(TILE, PAIR_TILE)
     most = min(size, MOST_FACTORS) if formulas.settle is not None else size
@@ -110,7 +110,7 @@ def split_for(programs: int, extent: int, by_columns: bool) -> Split:
 
 
 def split_bytes(problem: ScanDescriptor) -> int:
-    """What programs hand to each other, however the operands lie: the fewer there are, the more segments."""
+    """What programs pass to each other, for any layout: the fewer there are, the more segments."""
     formulas, lines = tree_formulas_of(problem), problem.lines
     fewest = -(-lines // (LANES * _vector(formulas)))
     most = max(split_for(*each).segments for each in ((fewest, problem.extent, True), (lines, problem.extent, False)))
@@ -118,18 +118,18 @@ def split_bytes(problem: ScanDescriptor) -> int:
 
 
 def gradient_tile(lines: int, extent: int, by_columns: bool) -> ScanTile:
-    """Of a product, whose programs take one tile each."""
+    """The tile of a product's gradient; each program takes one."""
     return _tile(SUFFIX, lines, extent, by_columns)
 
 
 def lines_tile(lines: int, extent: int, per_thread: int) -> ScanTile:
-    """Of programs that walk along whole lines: of one warp, so that nothing waits for others."""
+    """The tile of programs that walk along whole lines: one warp, so that nothing waits for others."""
     steps = min(LANES * per_thread, power_of_two(extent))
     return ScanTile(min(LANES * per_thread // steps, power_of_two(lines)), steps, 1, 0)
 
 
 def columns_tile(lines: int, extent: int, row_words: int, vector: int) -> ScanTile | None:
-    """Of columns whose strips are read ahead, in so many words for each row of a strip; None where there are too few of them, or of rows."""
+    """The tile of columns whose strips are read ahead, in so many words for each row of a strip; None where there are too few of them, or of rows."""
     if lines < LANES or extent < SHORT:
         return None
     steps = AHEAD_WORDS // row_words
@@ -142,7 +142,7 @@ def of_group(element: ElementKind) -> int:
 
 
 def product_tile(lines: int, extent: int, element: ElementKind) -> ScanTile:
-    """Of programs that walk along whole lines for the gradient of a product: a group for every thread."""
+    """The tile of programs that walk along whole lines for the gradient of a product: a group for every thread."""
     return lines_tile(lines, extent, of_group(element))
 
 

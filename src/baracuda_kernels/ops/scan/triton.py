@@ -46,7 +46,7 @@ def scan(problem: ScanDescriptor, device: Device) -> Bind:
 
 
 def scan_backward(problem: ScanBackwardDescriptor, device: Device) -> Bind:
-    """The same for a gradient: a scan in the other direction, but for that of a product."""
+    """The launch of a gradient: a scan in the other direction, except for that of a product."""
     return _bind(problem, device, problem.reverse is (problem.kind in PRODUCTS))
 
 
@@ -84,7 +84,7 @@ def scan_calls(
     may_split: bool = True,
     numbers: tuple[Step, ...] = (),
 ) -> list[Call]:
-    """For operands of these strides, inputs before outputs, and the bits of parameters."""
+    """The calls of a scan, for operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, walk.in_strips)
@@ -134,7 +134,7 @@ def scan_calls(
 
 
 def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> Call:
-    """Products of halves, whose numbers are small enough for f32."""
+    """Products of 16-bit floats, whose numbers are small enough for f32."""
     programs = walk.programs(tile)
     return Call(
         scan_factors,
@@ -157,7 +157,7 @@ def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: 
 def _product_calls(
     problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], strides: Sequence[Sequence[int]], is_back: bool
 ) -> list[Call]:
-    """Of a line that is longer than a tile, first what comes before and after every tile."""
+    """The calls for a product's gradient; for a line longer than a tile, first the states before and after every tile."""
     walk = Walk.of(problem.shape, problem.axis, strides, is_back)
     tile = gradient_tile(walk.beside.extent, problem.extent, walk.by_columns)
     segments = -(-problem.extent // tile.steps)
@@ -192,7 +192,7 @@ def _product_calls(
 
 
 def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
-    """Which walks along whole lines."""
+    """The call that walks along whole lines."""
     tile = product_tile(walk.beside.extent, problem.extent, problem.element)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
     group = min(of_group(problem.element), tile.steps)

@@ -34,7 +34,7 @@ def scan_back(
     SCAN: tl.constexpr, FALLS: tl.constexpr, PART: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr,
     STEPS: tl.constexpr, GROUP: tl.constexpr, TOTALS_AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines, or a line's elements, lie side by side. A tile is `LINES` lines
+    """Of every operand, `BESIDE` and `ALONG` say whether neighbouring lines are adjacent, or a line's elements contiguous. A tile is `LINES` lines
     of `STEPS` elements, in groups of `GROUP`."""
     GROUPS: tl.constexpr = STEPS // GROUP
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
@@ -90,7 +90,7 @@ def scan_back(
 
 @triton.jit
 def read(sources, place, inside, axis_steps, ALONG: tl.constexpr, GROUP: tl.constexpr):
-    """Of every element of a group the operands."""
+    """Reads the operands of every element of a group."""
     everything = ()
     for i in tl.static_range(len(sources)):
         everything += (apart(tl.load(sources[i] + along(place, axis_steps[i], ALONG[i]), mask=inside), GROUP),)  # type: ignore[assignment]

@@ -90,7 +90,7 @@ def scan_tiles(
     BESIDE: tl.constexpr, ALONG: tl.constexpr, LINES: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, VECTOR: tl.constexpr,
     TOTALS_AT_ONCE: tl.constexpr, AHEAD: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines, or a line's elements, lie side by side. `REVERSE` is from the
+    """`BESIDE` and `ALONG` say of every operand whether neighbouring lines are adjacent, or a line's elements contiguous. `REVERSE` is from the
     last element on.
 
     A tile is `STRIPS` pieces of lines, one after the other, of `STEPS` elements each: its columns are first those of all lines of the first
@@ -218,7 +218,7 @@ def read(sources, at, inside, axis_steps, ALONG: tl.constexpr, REVERSE: tl.const
 
 @triton.jit
 def joined_strips(carry, states, JOINED: tl.constexpr, STEPS: tl.constexpr, STRIPS: tl.constexpr, LINES: tl.constexpr):
-    """Of strips that are scanned each by itself, what comes before each of them, from the carry on, and the carry after the last."""
+    """For strips that are scanned separately, the state before each of them, starting with the carry, and the carry after the last."""
     ends = row_of(states, STEPS - 1, STEPS)
     before = carry
     if STRIPS == 1:
@@ -318,7 +318,7 @@ def row_of(states, row, STEPS: tl.constexpr):
 
 @triton.jit
 def only(states, is_it, AXIS: tl.constexpr):
-    """Of the states along an axis, the one for which the condition holds."""
+    """The one of the states along an axis for which the condition holds."""
     found = ()
     for i in tl.static_range(len(states)):
         found += (only_row(states[i], is_it, AXIS),)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Running products of halves on CUDA, along rows, in f32.
+"""Running products of 16-bit floats on CUDA, along rows, in f32.
 
 The thread that has a group of factors multiplies them as they are, where none of them is so large or small that a group of them could leave
 the range of f32. What a group comes to is a number near 1 and a power of two apart, as in every product, so that nothing overflows on the way.
@@ -24,12 +24,12 @@ __all__ = ["factor_functions", "scan_factors"]
 
 MOST = tl.constexpr(2.0**12)  # of a factor: eight of them, and what comes before, can be multiplied with powers of two of f32
 BITS_OF_LEAST = tl.constexpr(((127 - 12) << 24) - 1)  # of 2^-12, without the sign, less one
-FARTHEST = tl.constexpr(252)  # powers of two that two numbers of f32 make, beyond which products of halves are zero or infinite
+FARTHEST = tl.constexpr(252)  # exponents that two f32 numbers make; beyond, products of 16-bit floats are zero or infinite
 
 
 @functools.cache
 def factor_functions() -> dict[str, Any]:
-    """Of numbers of f32 and powers of two."""
+    """The functions of factors, as f32 numbers and powers of two."""
     states = (ElementKind.F32, ElementKind.I32)
     state, later = (tuple(input_of(at + place, each) for place, each in enumerate(states)) for at in (0, 2))
     join = Program((*states, *states), states, multiplied(state, later))

@@ -1,4 +1,4 @@
-"""Elements in groups that lie side by side, each of which a thread has to itself: only what groups come to changes threads."""
+"""Contiguous elements in groups, each of which a thread has to itself: only what groups come to changes threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def apart(values, GROUP: tl.constexpr):
 
 @triton.jit
 def together(results, i: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0, EVERY: tl.constexpr = 1):
-    """Of every element of a group one result, as the last axis."""
+    """The results of a group's elements, stacked along a last axis."""
     if GROUP == 1:
         return results[FIRST][i][:, :, None]
     else:
@@ -46,7 +46,7 @@ def terms(values, begun, TERM: tl.constexpr, GROUPS: tl.constexpr, LINES: tl.con
 
 @triton.jit
 def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those after it."""
+    """Each state of a group joined to those after it."""
     joined = (states[GROUP - 1],)
     for k in tl.static_range(1, GROUP):
         joined = (JOINED(joined[0], states[GROUP - 1 - k]),) + joined  # type: ignore[assignment]  # noqa: RUF005
@@ -55,7 +55,7 @@ def joined_back(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
 
 @triton.jit
 def joined_on(states, JOINED: tl.constexpr, GROUP: tl.constexpr):
-    """Each to those before it."""
+    """Each state of a group joined to those before it."""
     joined = (states[0],)
     for k in tl.static_range(1, GROUP):
         joined += (JOINED(joined[k - 1], states[k]),)  # type: ignore[assignment]

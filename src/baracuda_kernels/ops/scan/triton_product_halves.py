@@ -1,4 +1,4 @@
-"""The gradient of a running product of halves on CUDA, along rows: vectors of factors in f32, and what they come to in f64.
+"""The gradient of a running product of 16-bit floats on CUDA, along rows: vectors of factors in f32, and what they come to in f64.
 
 Within a vector a thread multiplies and adds in f32, where the products of its factors from the first on stay within 2^-31 and 2^33: then all
 products in between have room too. A tile where they do not, as with zeros, is one for f64.
@@ -15,7 +15,7 @@ __all__ = ["gradients_in_f32", "product_in_f32"]
 
 UP = tl.constexpr(2.0**32)  # of products, which are then within 2 and 2^65: their exponents begin with the bits 1 and 0
 BEGINS, HAS_STRAYED = tl.constexpr(0x40000000), tl.constexpr(0x60000000)
-RAISED = tl.constexpr(2.0**64)  # of gradients: what f32 cuts off below its smallest numbers is then less than halves have
+RAISED = tl.constexpr(2.0**64)  # of gradients: what f32 cuts off below its smallest numbers is then less than 16-bit floats have
 MOST_AHEAD = tl.constexpr(42)  # powers of two of the product before a vector, up to which that is so
 LEAST_AHEAD = tl.constexpr(-127 - 70)  # from which on it makes zero of all gradients
 SHARE, LOWERED = tl.constexpr(70), tl.constexpr(2.0**-70)  # what gradients are raised by once that power is in them, as there
@@ -25,7 +25,7 @@ REST, EXPONENT_OF_ONE = tl.constexpr(~(0x7FF << 52)), tl.constexpr(1023 << 52)  
 
 @triton.jit
 def product_in_f32(x, SKIPS_NAN: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
-    """Of the factors of a group, in f64."""
+    """The product of a group's factors, in f64."""
     own = factors_of(x, SKIPS_NAN, GROUP)
     strayed = tl.zeros_like(own[0]).to(tl.int32)
     product = tl.zeros_like(own[0]).to(tl.float64) + 1.0
@@ -43,7 +43,7 @@ def gradients_in_f32(
     d, x, before, carry, PREFIXES: tl.constexpr, SUFFIXES: tl.constexpr, SKIPS_NAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    """Of a tile; what comes out of it, and whether f32 had too little room for that."""
+    """The gradients of a tile in f32; its carry, and whether the range of f32 was exceeded."""
     own = factors_of(x, SKIPS_NAN, GROUP)
     strayed = tl.full((GROUPS, LINES), 0, tl.int32)
     runnings, products, sums = (), (), ()

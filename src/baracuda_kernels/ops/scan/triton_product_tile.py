@@ -13,7 +13,7 @@ def gradients(
     d, x, before, carry, PREFIXES: tl.constexpr, SUFFIXES: tl.constexpr, SKIPS_NAN: tl.constexpr,
     GROUPS: tl.constexpr, LINES: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Of a tile, and what comes out of it."""
+    """The gradients of a tile, and its carry."""
     product = product_of(x, SKIPS_NAN, GROUP)
     own = come_back(d, x, tl.zeros((GROUPS, LINES), tl.float64), SKIPS_NAN, GROUP)[0]
     ahead, after = around_groups(product, own, before, carry, PREFIXES, SUFFIXES, GROUPS, LINES)
@@ -70,7 +70,7 @@ def times(a, b):
 
 @triton.jit
 def product_of(x, SKIPS_NAN: tl.constexpr, GROUP: tl.constexpr, FIRST: tl.constexpr = 0):
-    """By halves, so that products wait for few others."""
+    """A product as a binary tree, which shortens the chain of dependencies."""
     if GROUP == 1:
         return factor(x[FIRST], SKIPS_NAN)
     else:

@@ -1,4 +1,4 @@
-"""How the lines of a scan lie in memory, and what a Triton body is told of it."""
+"""The layout of a scan's lines, as arguments of a Triton body."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Walk(NamedTuple):
 
     @property
     def in_strips(self) -> bool:
-        """Whether threads have columns of their own: operands that lie otherwise would make the compiler hand on every element, for minutes."""
+        """Whether threads have columns of their own: operands that lie otherwise would make the compiler shuffle every element, for minutes."""
         return self.by_columns and all(step == 1 for step in self.beside.steps)
 
     @property
@@ -57,7 +57,7 @@ class Walk(NamedTuple):
         return min(VECTOR_BYTES // smallest, tile.steps) if 1 in self.axis.steps else 1
 
     def counts(self, tile: ScanTile, element: ElementKind) -> tuple[Argument, ...]:
-        """Of lines, of tiles beside each other, and of a line's elements."""
+        """The numbers of lines, of adjacent tiles, and of a line's elements."""
         by_columns, by_rows = self._vectors(tile, element)
         return Count(self.beside.extent, by_columns), Count(self.blocks(tile)), Count(self.axis.extent, by_rows)
 

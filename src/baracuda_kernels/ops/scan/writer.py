@@ -1,4 +1,4 @@
-"""What the bodies of scans share: formulas on vectors of states, and operands read and written as vectors, however they lie."""
+"""What the bodies of scans share: formulas on vectors of states, and operands read and written as vectors, in any layout."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Writer(Loops):
     # --- states that live longer than a step --------------------------------------------------------------------------------------
 
     def kept(self, count: int = 1) -> list[ir.Value]:
-        """Room for vectors of states."""
+        """Stack memory for vectors of states."""
         rooms = [self.variable(kind, count) for kind in self.state_types()]
         for room in rooms:
             room.align = LINE
@@ -134,7 +134,7 @@ class Writer(Loops):
                 yield item
 
     def prepare(self) -> None:
-        """Takes what room there has to be on the stack."""
+        """Allocates the buffers on the stack."""
 
     def bases(self, line: ir.Value) -> list[ir.Value]:
         """Where the walk along a line begins in every operand."""
@@ -185,7 +185,7 @@ class Writer(Loops):
         return room
 
     def copy(self, place: int, room: ir.Value, base: ir.Value, step: ir.Value | None, count: ir.Value) -> None:
-        """So many elements of an operand into the room if it is read, out of it if it is written."""
+        """Copies elements of an operand into the buffer if it is read, out of it if it is written."""
         builder, kind = self.builder, stored_type(self.elements[place])
         with self.counting(number(0), count) as at:
             here = builder.gep(room, [at], source_etype=kind)

@@ -1,4 +1,4 @@
-"""What the softmax family is tried and timed on."""
+"""What the softmax family is tested and timed on."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SoftmaxCases(Cases[SoftmaxDescriptor]):
         return super().from_options(options)
 
     def parts(self, descriptor: SoftmaxDescriptor) -> Iterator[Part]:
-        """Every line along the axis is a row of its own, wherever it lies."""
+        """Every line along the axis is a row of its own, at any position."""
         axis, extent = descriptor.softmax_axis, descriptor.extent
 
         def take(name: str, values: Any, line: int) -> Any:

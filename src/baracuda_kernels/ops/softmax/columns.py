@@ -1,4 +1,4 @@
-"""The body for a softmax axis that is not the innermost: sixteen columns side by side, one per lane."""
+"""The body for a softmax axis that is not the innermost: sixteen adjacent columns, one per lane."""
 
 import math
 from collections.abc import Callable

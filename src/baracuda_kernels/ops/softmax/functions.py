@@ -12,7 +12,7 @@ __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 @function(SoftmaxPlan, gradient="softmax_backward")
 def softmax(x: View, axis: int = -1) -> SoftmaxDescriptor:
-    """exp(x) along an axis, divided by its sum there."""
+    """exp(x) divided by its sum along an axis."""
     return SoftmaxDescriptor(SoftmaxKind.SOFTMAX, x.shape, x.axis(axis), x.element)
 
 

@@ -1,8 +1,8 @@
 """Softmax and log-softmax on the CPU, forward and backward.
 
 All four are one scheme over a row: (forward) its maximum, then the sum of a term, then a value for every element. Two bodies
-serve every layout. Rows: the axis is walked sixteen elements at a time, side by side or strided. Columns: another axis lies
-side by side in all operands, and sixteen rows at a time are computed, one per lane. A third body splits a few very long
+serve every layout. Rows: the axis is walked sixteen elements at a time, contiguous or strided. Columns: another axis is
+contiguous in all operands, and sixteen rows at a time are computed, one per lane. A third body splits a few very long
 rows among threads. All of them sum in the canonical order, so all of them give the same bits.
 """
 
@@ -75,7 +75,7 @@ def _choose(bodies: Bodies, direction: str, element: str, axis: Dim, outer: list
 
 
 def _streams(element: str, work_bytes: int, dims: Sequence[Dim]) -> bool:
-    """Whether results go past the caches: only large ones, and only if whatever leads to a row keeps its alignment."""
+    """Whether results are written with non-temporal stores: only large ones, and only if whatever leads to a row keeps its alignment."""
     return work_bytes > STREAM_BYTES and all(dim.steps[-1] * BYTES[element] % 64 == 0 for dim in dims)
 
 

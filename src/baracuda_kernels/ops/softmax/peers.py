@@ -1,4 +1,4 @@
-"""What the softmax family is timed beside."""
+"""What the softmax family is compared with in the bench."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _liger_serves(descriptor: SoftmaxDescriptor) -> bool:
 
 
 def _jax_gradient(jax: Any, descriptor: SoftmaxDescriptor) -> Any:
-    """The formulas, halves widened to f32 and rounded once."""
+    """The formulas, 16-bit floats widened to f32 and rounded once."""
     axis = descriptor.softmax_axis
 
     def gradient(dy: Any, y: Any) -> Any:

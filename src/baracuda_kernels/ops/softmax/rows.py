@@ -1,4 +1,4 @@
-"""Bodies that walk along rows of the softmax axis, sixteen elements at a time, side by side or strided."""
+"""Bodies that walk along rows of the softmax axis, sixteen elements at a time, contiguous or strided."""
 
 import math
 from collections.abc import Callable

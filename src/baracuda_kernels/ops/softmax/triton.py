@@ -2,7 +2,7 @@
 
 Three schemes. Rows: some rows of a power of two of places are held on chip, read once and written once. Long rows: as much of
 a row as fits is held, the rest is walked twice, the second time backwards, while its end is still in the cache. Columns: where
-another axis lies side by side in memory, a strip of it is treated like that, along the softmax axis.
+another axis is contiguous, a strip of it is treated like that, along the softmax axis.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def calls(
 ) -> list[Call]:
     """What is launched for operands of these strides; `tile` is for trying others than the chosen one.
 
-    How many rows there are has no say in it: strides count even where an extent is 1. With `by_rows`, strides have no say either:
+    How many rows there are does not matter: strides count even where an extent is 1. With `by_rows`, strides do not matter either:
     the same code runs for all of them.
     """
     shape, axis = problem.input_shape, dim_of(problem.input_shape, strides, problem.softmax_axis)

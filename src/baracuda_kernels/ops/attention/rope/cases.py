@@ -1,4 +1,4 @@
-"""What the rotary embedding is tried and timed on."""
+"""What the rotary embedding is tested and timed on."""
 
 from __future__ import annotations
 

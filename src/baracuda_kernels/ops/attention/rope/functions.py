@@ -19,7 +19,7 @@ def rope(
     style: RopeStyle | str = RopeStyle.INTERLEAVED,
     rotary_dim: int | None = None,
 ) -> RopeDescriptor:
-    """Pairs of the features of x, [batch, heads, sequence, features], turned by angles that grow with the position."""
+    """Rotary position embedding: pairs of the features of x, [batch, heads, sequence, features], rotated by angles that grow with the position."""
     batch_size, heads, seq_len, head_dim = x.of_rank(4)
     return RopeDescriptor(batch_size, heads, seq_len, head_dim, base, x.element, member(RopeStyle, "style", style), rotary_dim)
 
@@ -33,7 +33,7 @@ def rope_backward(
     style: RopeStyle | str = RopeStyle.INTERLEAVED,
     rotary_dim: int | None = None,
 ) -> RopeBackwardDescriptor:
-    """The gradient of rope: the rotation back."""
+    """The gradient of rope: the inverse rotation."""
     batch_size, heads, seq_len, head_dim = dy.of_rank(4)
     return RopeBackwardDescriptor(
         batch_size, heads, seq_len, head_dim, base, dy.element, member(RopeStyle, "style", style), rotary_dim

@@ -1,4 +1,4 @@
-"""What the rotary embedding is timed beside: the rotation as models write it in PyTorch, cos and sin made beforehand."""
+"""What the rotary embedding is compared with in the bench: the rotation as models write it in PyTorch, cos and sin made beforehand."""
 
 from __future__ import annotations
 

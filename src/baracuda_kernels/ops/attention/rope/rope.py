@@ -33,7 +33,7 @@ class RopeArgs(Args):
 
 
 class RopePlan(Plan[RopeDescriptor, RopeArgs]):
-    """Pairs of features turned by angles that grow with the position."""
+    """Rotary position embedding: pairs of features rotated by angles that grow with the position."""
 
     category, op = OpCategory.ATTENTION, AttentionKind.ROPE
     reference = staticmethod(reference.rope)
@@ -58,7 +58,7 @@ class RopeBackwardArgs(Args):
 
 
 class RopeBackwardPlan(Plan[RopeBackwardDescriptor, RopeBackwardArgs]):
-    """The gradient of a rotary embedding: the rotation back."""
+    """The gradient of a rotary embedding: the inverse rotation."""
 
     category, op = OpCategory.ATTENTION, AttentionKind.ROPE
     reference = staticmethod(reference.rope_backward)

@@ -119,7 +119,7 @@ def cos_sin_f64(position, high, low):
 
 @inline
 def cos_sin_f32(position, high, low):
-    """The same, reduced in f64 and then computed in f32."""
+    """Sine and cosine, reduced in f64 and then computed in f32."""
     quarters, rest = _reduced(position, high, low)
     a = _to_f32(rest * 1.5707963267948966)
     z = a * a

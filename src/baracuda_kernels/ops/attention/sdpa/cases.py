@@ -1,4 +1,4 @@
-"""What attention is tried and timed on."""
+"""What attention is tested and timed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention is timed beside."""
+"""What attention is compared with in the bench."""
 
 from __future__ import annotations
 

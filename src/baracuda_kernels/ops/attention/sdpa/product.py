@@ -2,7 +2,7 @@
 
 C += A·B, where B is a strip of a few vectors of columns, packed and widened by `pack_rows` or `pack_columns`, and A is read
 where it lies, one number at a time, spread over the lanes. An element of C is one chain of fused multiply-adds over the depth,
-whatever the tile, so tiles can be shaped to the machine's registers without a say in the result.
+whatever the tile, so tiles can be shaped to the machine's registers without affecting the result.
 
 Like `simd`, this imports Numba: import it inside body factories.
 """

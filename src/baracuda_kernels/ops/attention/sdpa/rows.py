@@ -22,7 +22,7 @@ __all__ = ["rows_body", "segment_and_rows"]
 TASKS, FIRST, BLOCKS, ROWS, SEGMENT, HEADS, GROUP, QUERIES, KEYS, INNER, WIDTH, CAUSAL, SCALE, SAVED_STEP, STEPS = range(15)
 A, B, C, SAVED, OUT = range(STEPS, STEPS + 15, 3)
 
-ROOM = 49152  # numbers of a block that halves keep on the stack
+ROOM = 49152  # numbers of a block that 16-bit floats keep on the stack
 OUT_ROOM = 16384  # numbers of the output that a block sums up at a time
 MOST_ROWS = 192
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with the attention matrix kept.
+"""Scaled dot-product attention that materializes its weights.
 
 scores = q kᵀ · scale (+ mask) ; causal: key j is hidden from query i where j > i
 attn = softmax(scores)         ; y = attn v
@@ -42,7 +42,7 @@ def tf32_units(descriptor: Descriptor) -> PrecisionGuarantee:
 
 
 def many_features(descriptor: Descriptor) -> Iterator[Reason]:
-    """Where cuBLAS's products of halves are worth it: gradients of weights are rounded between them."""
+    """Where cuBLAS's products of 16-bit floats are worth it: gradients of weights are rounded between them."""
     assert isinstance(descriptor, SdpaBackwardDescriptor)
     most = max(descriptor.d_k, descriptor.d_v)
     if most <= MOST_FEATURES:
@@ -63,7 +63,7 @@ class SdpaArgs(Args):
 
 
 class SdpaPlan(Plan[SdpaDescriptor, SdpaArgs]):
-    """Attention of q to k and v, with the weights kept."""
+    """Attention of q to k and v that materializes its weights."""
 
     category, op = OpCategory.ATTENTION, AttentionKind.SDPA
     reference = staticmethod(reference.sdpa)
@@ -91,7 +91,7 @@ class SdpaBackwardArgs(Args):
     v: TensorRef = read("v_shape", "the values", layout=unit_last_axis)
     attn: TensorRef = read("attn_shape", "the saved attention weights", layout=contiguous)
     dy: TensorRef = read("y_shape", "the gradient of y", layout=unit_last_axis)
-    dscores_ws: TensorMut = scratch("attn_shape", "room for the gradient of the scores", layout=contiguous)
+    dscores_ws: TensorMut = scratch("attn_shape", "workspace for the gradient of the scores", layout=contiguous)
     dq: TensorMut = write("q_shape", "the gradient of q", layout=unit_last_axis)
     dk: TensorMut = write("k_shape", "the gradient of k", layout=unit_last_axis, shared_axes=(1,))
     dv: TensorMut = write("v_shape", "the gradient of v", layout=unit_last_axis, shared_axes=(1,))

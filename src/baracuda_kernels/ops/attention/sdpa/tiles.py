@@ -1,6 +1,6 @@
-"""How attention is dealt out to the programs of a CUDA kernel: pure functions of the problem.
+"""How attention is distributed over the programs of a CUDA kernel: pure functions of the problem.
 
-Where results are exact, how many queries or heads there are has no say in it.
+Where results are exact, how many queries or heads there are does not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARED_BYTES = 163 * 1024  # the most that a block uses: blocks read ahead
 NARROWEST = 16  # features of the smallest product
 NARROW = 64  # features up to which blocks are dealt out more finely
 MOST_FEATURES = 128  # that are multiplied at a time
-MOST_EXACT = 32  # without the matrix units, where operands take registers
+MOST_EXACT = 32  # without the tensor cores, where operands take registers
 LONGEST_ROW = 4096  # keys of a softmax that one program takes at a time
 MENDED = 32  # queries that one program looks through
 
@@ -49,7 +49,7 @@ class Tile(NamedTuple):
 
 
 class BackwardTile(NamedTuple):
-    """Of the rows, which have the sums, and of the columns, which need them."""
+    """The tiles of the row kernel, which computes the sums, and of the column kernel, which needs them."""
 
     rows: Tile
     columns: Tile
@@ -65,7 +65,7 @@ def features(d: int, exact: bool) -> int:
 
 
 def forward_tile(problem: SdpaDescriptor, exact: bool) -> Tile:
-    """Halves were timed on an H200, as were those of the backward. Where half of the scores are hidden, small blocks waste less."""
+    """16-bit floats were timed on an H200, as were those of the backward. Where half of the scores are hidden, small blocks waste less."""
     if exact:
         return EXACT
     if problem.element.size > 2:
@@ -121,19 +121,19 @@ def row_warps(block: int) -> int:
 
 
 def workspace_bytes(problem: AttentionShapes) -> int:
-    """Room for one sum of every query, in a vector of its own."""
+    """One sum for every query, in a vector of its own."""
     return problem.batch_size * problem.num_heads * problem.query_len * VECTOR_BYTES
 
 
 def other_forward_tiles(problem: SdpaDescriptor) -> list[Tile]:
-    """Of halves: as many queries to a warp in larger or smaller blocks, and fewer blocks read ahead."""
+    """Other tiles to time, for 16-bit floats: as many queries per warp in larger or smaller blocks, and fewer blocks read ahead."""
     tile = forward_tile(problem, exact=False)
     queries = 128 if tile.queries == 64 else tile.queries // 2
     return [tile._replace(queries=queries, warps=tile.warps * queries // tile.queries), tile._replace(stages=tile.stages - 1)]
 
 
 def other_backward_tiles(problem: AttentionShapes) -> list[BackwardTile]:
-    """Of halves; which columns the rule has depends on the layouts, so the others go with either."""
+    """Other tiles to time, for 16-bit floats; the default columns depend on the layouts, so the others go with either."""
     rows, columns = rows_tile(problem, exact=False), columns_again_tile(problem)
     fewer = rows._replace(stages=rows.stages - 1, sum_stages=rows.sum_stages - 1)
     return [BackwardTile(fewer, columns), BackwardTile(rows, columns._replace(stages=columns.stages - 1))]

@@ -47,7 +47,7 @@ def backward_exact(problem: SdpaBackwardDescriptor, device: Device) -> Bind:
 
 
 def capability_of(device: Device) -> Capability:
-    """Of a CUDA device; in the interpreter, that of the one all was timed on."""
+    """The compute capability of a CUDA device; in the interpreter, that of the device everything was timed on."""
     return device.profile().capability if device.kind is DeviceKind.CUDA else HOPPER
 
 
@@ -98,7 +98,7 @@ def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, cap
 
 
 def _in_registers(capability: Capability) -> bool:
-    """Where the matrix units leave their sums; in later ones it is a memory of their own."""
+    """Where the tensor cores leave their sums; in later ones it is a memory of their own."""
     return capability[0] <= HOPPER[0]
 
 
@@ -232,7 +232,7 @@ def _columns_call(
 
 
 def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
-    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got half again as slow."""
+    """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got 1.5 times slower."""
     _, _, v, mask, y, _ = layouts
     if mask is None and not problem.is_causal:
         return []  # nothing is hidden
@@ -350,10 +350,10 @@ def _steps(layout: Layout | None) -> tuple[Step, ...]:
 
 
 def _row_step(step: int, element: ElementKind) -> Step:
-    """In 32 bits only where a whole block of rows is within their reach."""
+    """A row stride, in 32 bits if offsets within a block of rows fit."""
     return (Count if abs(step) < FAR else Step)(step, element)
 
 
 def mask_steps(layout: Layout | None) -> tuple[Step, ...]:
-    """Those of a mask hinder nobody else's vectors."""
+    """The strides of a mask, which do not limit the vectors of other operands."""
     return tuple(map(Step, layout.stride if layout is not None else (0, 0, 0, 0)))

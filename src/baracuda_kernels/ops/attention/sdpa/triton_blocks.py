@@ -44,7 +44,7 @@ def put(start, values, first, rows, cols, step, WHOLE: tl.constexpr):
 
 @triton.jit
 def product(a, b, total, PRECISION: tl.constexpr):
-    """total + a @ b. The matrix units cut f32 off where they take it as TF32: rounded before, it loses half as much."""
+    """total + a @ b. The tensor cores cut f32 off where they take it as TF32: rounded before, it loses half as much."""
     if PRECISION == "tf32" and a.dtype == tl.float32:
         a, b = products.rounded_to_tf32(a), products.rounded_to_tf32(b)
     return products.product(a, b, total, PRECISION)

@@ -172,7 +172,7 @@ def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]
 
 
 def _is_taken(layout: Layout) -> bool:
-    """Whether cuBLAS takes its matrices as they lie: rows apart from each other, elements side by side, and no way back."""
+    """Whether cuBLAS takes its matrices as they lie: rows apart from each other, elements contiguous, and no negative strides."""
     (_, _, rows, cols), (*outer, row, col) = layout.shape, layout.stride
     apart = rows <= 1 or row >= cols
     return layout.count > 0 and apart and (cols == 1 or col == 1) and min(*outer, row) >= 0
@@ -199,7 +199,7 @@ def _batches_join(layout: Layout) -> bool:
 
 
 def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int | None, transposed: bool) -> Matrices:
-    """Of every slot one head's matrix, in one batch or in all."""
+    """One head's matrix of every slot, in one batch or in all."""
     (batches, heads, rows, cols), (batch_step, head_step, row_step, _) = layout.shape, layout.stride
     each = heads // slots
     count = slots if batch is not None else slots * batches

@@ -102,7 +102,7 @@ class _Calls:
         return At(X, self.element) if is_empty else Lent(self.places[name], element or self.sums)
 
     def steps(self, operand: int) -> tuple[Step, ...]:
-        """From one batch, position and head to the next, or from one batch, head and row of a state."""
+        """The steps of batch, position and head, or, for a state, of batch, head and row."""
         layout = self.layouts[operand]
         if layout is None:
             return (Step(0), Step(0), Step(0))
@@ -137,7 +137,7 @@ class _Calls:
 
     @property
     def records(self) -> tuple[Argument, ...]:
-        """What walks have kept."""
+        """Operands that hold what forward walks have stored."""
         forwards = self.lent("kept", self.kept), self.lent("ends"), self.lent("fades")
         forwards = self.lent("prepared"), self.lent("keeps"), *forwards
         return *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")
@@ -206,7 +206,7 @@ class _Calls:
         )
 
     def passing(self, backwards: bool) -> Call:
-        """From segment to segment; without any, the gradient of the last state becomes that of the first."""
+        """Passes states from segment to segment; without any, the gradient of the last state becomes that of the first."""
         start, end, suffix = (D_FINAL, D_INITIAL, "_back") if backwards else (INITIAL, INITIAL, "")
         strips = -(-self.problem.head_dim * self.problem.state_dim // tiles.PASS_PLACES)
         has_end = backwards and self.layouts[end] is not None
@@ -313,7 +313,7 @@ class _Calls:
         )
 
     def slice_step(self) -> int:
-        """From one slice's sums of d_b or d_c to the next."""
+        """The step from one slice's sums of d_b or d_c to the next."""
         return int(self.problem.batch_size * self.problem.seq_len * self.problem.groups * self.problem.state_dim)
 
     def share_steps(self) -> tuple[Step, ...]:

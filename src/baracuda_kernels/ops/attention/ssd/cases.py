@@ -1,4 +1,4 @@
-"""What the scan is tried and timed on."""
+"""What the scan is tested and timed on."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CORNERS = (
 )  # fmt: skip
 
 
-LEAST_CHUNK = 32  # steps to a chunk below which matrix units are not kept busy: what is counted as necessary
+LEAST_CHUNK = 32  # steps to a chunk below which tensor cores are not kept busy: what is counted as necessary
 
 
 # Reached by the forward: every width of a state, whole and not, with states that enter and leave where it is not; heads that share;
-# too little room to prepare decays.
+# too little memory to prepare decays.
 FORWARD_TILES = (
     *((1, 512, 4, 64, state_dim, 64, None) for state_dim in (16, 64, 128, 256)),
     *((1, 512, 4, 56, state_dim - 8, 64, None) for state_dim in (64, 128, 256)),

@@ -21,7 +21,7 @@ class SsdChunkScanDescriptor(InBatches):
     num_heads: int
     head_dim: int  # rows of a head's state
     state_dim: int  # columns of a head's state
-    chunk_size: int  # a request, at least 1: a state is kept about every so many steps
+    chunk_size: int  # steps from one stored state to the next, at least 1; a request, which a kernel may round
     element: ElementKind
     dt_element: ElementKind | None = None  # of dt, a and their gradients; by default `element`, else f32 beside f16 or bf16
     num_groups: int | None = None  # of b and c, a divisor of num_heads; by default one for each head
@@ -39,7 +39,7 @@ class SsdChunkScanDescriptor(InBatches):
         if self.chunk_size < 1:
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "chunk_size", self.chunk_size, "at least 1")
         if self.dt_element not in (None, self.element) and not (self.dt_element is ElementKind.F32 and self.element in _HALVES):
-            wanted = f"{self.element}, or f32 beside a half type"
+            wanted = f"{self.element}, or f32 beside a 16-bit float"
             yield Reason(ReasonCode.INCONSISTENT, "dt_element", self.dt_element, wanted)
         if self.num_groups is not None and (self.num_groups < 1 or self.num_heads % self.num_groups):
             wanted = f"a divisor of the {self.num_heads} heads"
@@ -55,7 +55,7 @@ class SsdChunkScanDescriptor(InBatches):
 
     @property
     def step_element(self) -> ElementKind:
-        """The element of dt and a."""
+        """The dtype of dt and a."""
         return self.element if self.dt_element is None else self.dt_element
 
     @property

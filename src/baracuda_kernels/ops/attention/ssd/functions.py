@@ -30,7 +30,7 @@ def ssd_chunk_scan(
     initial_state: View | None = None,
     return_final_state: bool = False,
 ) -> SsdChunkScanDescriptor:
-    """The outputs y[t] = h[t] c[t] of the states h[t] = exp(dt[t] a) h[t-1] + dt[t] x[t] ⊗ b[t], for each batch and head."""
+    """Mamba-2's SSD scan: outputs y[t] = h[t] c[t] of states h[t] = exp(dt[t] a) h[t-1] + dt[t] x[t] ⊗ b[t], for each batch and head."""
     return SsdChunkScanDescriptor(*_problem(x, dt, b, chunk_size), initial_state is not None, return_final_state)
 
 

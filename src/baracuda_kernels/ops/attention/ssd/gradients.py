@@ -85,7 +85,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
 
     @inline
     def decay_pairs(scores, scalars, rows, pairs, mixed):
-        """From g and p (in `pairs`) to g decay (in `mixed`) and p decay dt (in `pairs`), on and below the diagonal."""
+        """Computes g decay (in `mixed`) and p decay dt (in `pairs`) from g and p (in `pairs`), on and below the diagonal."""
         for i in range(rows):
             for j in range(0, i + 1, LANES):
                 here, decay = i * CHUNK + j, between(scalars, i, j)

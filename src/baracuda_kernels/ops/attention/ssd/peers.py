@@ -1,7 +1,7 @@
-"""What the scan is timed beside: the same chunked algorithm with torch.einsum, and the recurrence step by step, both in PyTorch; on CUDA
+"""What the scan is compared with in the bench: the same chunked algorithm with torch.einsum, and the recurrence step by step, both in PyTorch; on CUDA
 also the former through torch.compile, mamba_ssm's Triton kernels and, where every head has its own group, flash-linear-attention's.
 
-In PyTorch halves are widened to f32 first. Gradients are autograd's, and only the backward pass is timed. The recurrence takes
+In PyTorch 16-bit floats are widened to f32 first. Gradients are autograd's, and only the backward pass is timed. The recurrence takes
 seconds, so only the first 16th of the sequence is timed, and its name says so.
 """
 

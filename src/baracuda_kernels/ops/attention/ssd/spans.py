@@ -27,6 +27,6 @@ def forward_workspace(descriptor: SsdChunkScanDescriptor) -> int:
 
 
 def backward_workspace(descriptor: SsdChunkScanDescriptor) -> int:
-    """Of each span the state at its start, the gradient of the state at its end, and its share of d_a."""
+    """For each span the state at its start, the gradient of the state at its end, and its share of d_a."""
     state = descriptor.head_dim * descriptor.state_dim
     return _records(descriptor) * (2 * state + 1) * descriptor.state_element.size if state else 0

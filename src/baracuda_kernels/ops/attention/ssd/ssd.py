@@ -29,7 +29,7 @@ STATE = {"element": "state_element", "layout": unit_last_axis}
 
 
 def one_walk(descriptor: SsdChunkScanDescriptor) -> PrecisionGuarantee:
-    """The guarantee of a kernel on the matrix units that treats every sequence alike."""
+    """The guarantee of a kernel on the tensor cores that treats every sequence alike."""
     return replace(matrix_units(descriptor), batch_invariant=True)
 
 
@@ -44,7 +44,7 @@ class SsdChunkScanArgs(Args):
     dt: TensorRef = read("dt_shape", "the length of each step", **STEPS)
     a: TensorRef = read("a_shape", "the rate of each head, negative for a decay", **STEPS)
     b: TensorRef = read("b_shape", "how the input enters the state", **ROWS)
-    c: TensorRef = read("b_shape", "how the state is read", **ROWS)
+    c: TensorRef = read("b_shape", "how the output reads the state", **ROWS)
     initial_state: TensorRef = read("state_shape", "the state before the first step", present="has_initial_state", **STATE)
     y: TensorMut = write("x_shape", "the output", **ROWS)
     final_state: TensorMut = write("state_shape", "the state after the last step", present="has_final_state", **STATE)
@@ -94,7 +94,7 @@ class SsdChunkScanBackwardArgs(Args):
     dt: TensorRef = read("dt_shape", "the length of each step", **STEPS)
     a: TensorRef = read("a_shape", "the rate of each head, negative for a decay", **STEPS)
     b: TensorRef = read("b_shape", "how the input enters the state", **ROWS)
-    c: TensorRef = read("b_shape", "how the state is read", **ROWS)
+    c: TensorRef = read("b_shape", "how the output reads the state", **ROWS)
     dy: TensorRef = read("x_shape", "the gradient of the output", **ROWS)
     initial_state: TensorRef = read("state_shape", "the state before the first step", present="has_initial_state", **STATE)
     d_final_state: TensorRef = read("state_shape", "the gradient of the final state", present="has_final_state", **STATE)

@@ -1,4 +1,4 @@
-"""How a scan is dealt out to the programs of CUDA kernels: pure functions of the problem.
+"""How a scan is distributed over the programs of CUDA kernels: pure functions of the problem.
 
 Nothing here asks the device: the same call gives the same bits everywhere, and its workspace is known beforehand.
 """
@@ -57,7 +57,7 @@ def forward_tile(problem: SsdChunkScanDescriptor, is_prepared: bool = True) -> T
 
 
 def scalar_tile(problem: SsdChunkScanDescriptor) -> Tile:
-    """For operands that allow no vector loads: addresses take registers too."""
+    """The tile for operands that allow no vector loads: addresses take registers too."""
     states = padded(problem.state_dim)
     piece = 16 if problem.element is ElementKind.F32 and states > 64 else 32
     return Tile(16, 64, 8 if states > 16 else 4, 1, max(1, states // piece))
@@ -120,7 +120,7 @@ def chunk_count(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
 
 
 def prepared_numbers(problem: SsdChunkScanDescriptor, tile: Tile) -> int:
-    """Of each sequence: some of every step, and one of every chunk."""
+    """How many prepared numbers each sequence has: some per step, and one per chunk."""
     return chunk_count(problem, tile) * (PARTS * tile.chunk + 1)
 
 

@@ -1,4 +1,4 @@
-"""How the gradients of a scan are dealt out to the programs of CUDA kernels: pure functions of the problem.
+"""How the gradients of a scan are distributed over the programs of CUDA kernels: pure functions of the problem.
 
 States are kept span by span. Spans are as short as the workspace allows; within a longer one, states are computed anew.
 """
@@ -106,12 +106,12 @@ def narrowed(tile: BackwardTile, cut: Cut, adds: bool) -> Block:
 
 
 def scattered(block: Block, rows: int, cols: int) -> Block:
-    """For operands that allow no vector loads, at most so much: addresses take registers too."""
+    """The largest tile for operands that allow no vector loads: addresses take registers too."""
     return Block(min(block.rows, rows), min(block.cols, cols), 8, registers=MOST_REGISTERS)
 
 
 def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
-    """Of the states in the workspace: of half a type only bf16 has their range."""
+    """The dtype of the states in the workspace: of 16-bit floats only bf16 has their range."""
     return problem.element if problem.element is ElementKind.BF16 else problem.state_element
 
 
@@ -127,7 +127,7 @@ def blocks(problem: SsdChunkScanDescriptor, block: Block) -> tuple[int, int]:
 
 
 def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
-    """From the fastest to the smallest, which keeps two states and one share of d_a."""
+    """Possible cuts, from the fastest to the smallest, which keeps two states and one share of d_a."""
     chunks = -(-problem.seq_len // tile.chunk)
     walks = 2 * problem.batch_size * problem.num_heads * math.prod(blocks(problem, tile.walk))
     groups = 2 * problem.batch_size * problem.groups * chunks * blocks(problem, tile.group)[1]
@@ -207,7 +207,7 @@ def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
 
 
 def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
-    """Of halves: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
+    """Other tiles to time, for 16-bit floats: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
     tile = backward_tile(problem)
     if problem.element.size > 2:
         return []

@@ -134,7 +134,7 @@ def _steps(element: ElementKind, *steps: int) -> tuple[Step, ...]:
 
 
 def _row_steps(layout: Any, element: ElementKind) -> tuple[Step, ...]:
-    """From one batch, one position and one head to the next."""
+    """The steps of batch, position and head."""
     batch, position, head = _steps(element, *layout.stride[:3])
     return batch, position if is_wide(tiles.MOST_STEPS * position.value) else Count(position.value, element), head
 
@@ -144,5 +144,5 @@ def _plain(layout: Any) -> tuple[Step, ...]:
 
 
 def _state_steps(layout: Layout | None, element: ElementKind) -> tuple[Step, ...]:
-    """From one batch, one head and one row of a state to the next; there is one segment."""
+    """The steps of batch, head and row of a state; there is one segment."""
     return _steps(element, *((0, 0, 0) if layout is None else layout.stride[:3]), 0)

@@ -1,7 +1,7 @@
 """States of the scan, and their gradients, carried over the sequence for the backward, by Triton bodies.
 
 A walk over chunks writes the state before each span, or, backwards, the gradient of the state after it. Where there are few heads the
-sequence is cut into segments: each is walked from nothing, states are passed from segment to segment, and a reader adds to what a walk
+sequence is split into segments: each is walked from nothing, states are passed from segment to segment, and a reader adds to what a walk
 wrote what has come down from the segment's own start.
 """
 

@@ -53,7 +53,7 @@ def block(pointer, step, first, length, width, ROWS: tl.constexpr, COLS: tl.cons
 
 @triton.jit
 def block_by_pairs(pointer, step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
-    """The same, of halves in whole vectors, for what is no operand of a product as it is: a loop reads ahead into shared memory only what
+    """The same, of 16-bit floats in whole vectors, for what is no operand of a product as it is: a loop reads ahead into shared memory only what
     comes in words of 32 bits."""
     at, inside = _places(step // 2, first, length, width // 2, ROWS, COLS // 2)
     pairs = tl.load(pointer.to(tl.pointer_type(tl.int32)) + at, mask=inside, other=0)
@@ -78,7 +78,7 @@ def _places(step, first, length, width, ROWS: tl.constexpr, COLS: tl.constexpr):
 
 @triton.jit
 def load_steps(dt, step, first, length, CHUNK: tl.constexpr):
-    """The lengths of a chunk's steps, [CHUNK], halves as f32; those past the end have none.
+    """The lengths of a chunk's steps, [CHUNK], 16-bit floats as f32; those past the end have none.
 
     The sum of each and three zeros: a block that looks smaller than it is would be loaded again in every layout it is wanted in.
     """

@@ -1,7 +1,7 @@
 """The Triton bodies of the scan.
 
 A program walks a segment of one head's sequence chunk by chunk, its share of the state on chip, and reads every input once. Where there
-are too few heads to fill the machine, sequences are cut into several segments: a first walk finds the state each segment ends with if
+are too few heads to fill the machine, sequences are split into several segments: a first walk finds the state each segment ends with if
 it starts with none, those are passed on from segment to segment, and a second walk starts from what has been passed on to it.
 """
 

@@ -65,7 +65,7 @@ def lower(pairs):
 
 @triton.jit
 def crossing_paths(paths, EXACT: tl.constexpr):
-    """Of every step, the sum over paths from before it to it or later; or what has to be summed from the end for that."""
+    """For every step the sum over paths from before it to it or later; or the terms that are summed from the end for that."""
     order = tl.arange(0, paths.shape[0])
     paths = tl.where(order[:, None] > order[None, :], paths, 0.0)
     if EXACT:  # no difference of sums, which would lose what is small beside its neighbours

@@ -1,4 +1,4 @@
-"""What RMSNorm is tried and timed on."""
+"""What RMSNorm is tested and timed on."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def _mask(x: View, axes: Axes) -> int:
 def rms_norm(
     x: View, gamma: View | None = None, *, axes: Axes = -1, eps: float = 1e-6, return_rms: bool = False
 ) -> RMSNormDescriptor:
-    """x divided by its root mean square over the last axes, times gamma; rms of a half type is kept in f32."""
+    """x divided by its root mean square over the last axes, times gamma; for 16-bit floats, rms is f32."""
     rms_element = ElementKind.F32 if x.element in HALVES else None
     return RMSNormDescriptor(x.shape, _mask(x, axes), eps, gamma is not None, x.element, rms_element)
 

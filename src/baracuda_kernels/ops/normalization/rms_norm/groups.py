@@ -1,6 +1,6 @@
-"""How the rows of a backward are cut into groups, each with a partial sum of dgamma in the workspace.
+"""How the rows of a backward are split into groups, each with a partial sum of dgamma in the workspace.
 
-The cut is a function of the problem alone, so the order in which dgamma is summed is too, whatever the number of cores.
+The split is a function of the problem alone, so the order in which dgamma is summed is too, whatever the number of cores.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def group_count(rows: int) -> int:
 
 
 def partial_pitch(extent: int) -> int:
-    """From one group's partial sums to the next: whole vectors."""
+    """The distance from one group's partial sums to the next: whole vectors."""
     return -(-extent // LANES) * LANES
 
 
 def partial_bytes(descriptor: RMSNormBackwardDescriptor) -> int:
-    """Partial sums of dgamma, a row of them for each group of rows: f32 for halves, which that suits however many there are, else f64."""
+    """Partial sums of dgamma, a row of them for each group of rows: f32 for 16-bit floats, which that suits however many there are, else f64."""
     if not descriptor.has_gamma:
         return 0
     size = 4 if descriptor.element in HALVES else 8

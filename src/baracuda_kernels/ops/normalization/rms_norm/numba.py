@@ -1,6 +1,6 @@
 """RMSNorm on the CPU: one pass over memory each way.
 
-A row is read once from memory and a second time from the cache. Rows that lie side by side are worked on in place; all others
+A row is read once from memory and a second time from the cache. Rows that are contiguous are worked on in place; all others
 pass block by block through tiles on the stack, so every layout is computed in the same order and gives the same bits.
 The backward walks its rows in groups and keeps each group's share of dgamma in the workspace; a second phase adds the groups.
 """
@@ -305,7 +305,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
 
     @inline
     def row_in_place(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, extent, root, ahead_dy, ahead_x, stream):
-        """A row whose operands all lie side by side."""
+        """A row whose operands are all contiguous."""
         if extent < NARROW:
             write_narrow(dy, at_dy, x, at_x, g, dx, at_dx, partials, share, extent, root)
             return

@@ -1,4 +1,4 @@
-"""What RMSNorm is timed beside."""
+"""What RMSNorm is compared with in the bench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an RMSNorm is dealt out to the programs of a CUDA kernel: pure functions of the problem.
+"""How an RMSNorm is distributed over the programs of a CUDA kernel: pure functions of the problem.
 
 A row is computed the same way however many there are, and the groups of rows that dgamma is summed in depend on the shape alone,
 never on the device: the same call gives the same bits everywhere.
@@ -16,7 +16,7 @@ __all__ = ["Tile", "backward_tile", "forward_tile", "group_count", "other_backwa
 
 SHARED_BYTES = 99 * 1024  # the most that a block uses: tiles read ahead, and a little to exchange sums
 READ_AHEAD_BYTES = 96 * 1024
-MOST_STRIDED = 4096  # elements of a row held on chip if they do not lie side by side: each has addresses of its own to hold
+MOST_STRIDED = 4096  # elements of a row held on chip if they are not contiguous: each has addresses of its own to hold
 SUM_ROWS, SUM_STRIP = 64, 32  # partial sums of dgamma that one program adds at a time, for how many columns
 LONG_ENOUGH = 8192  # bytes of a row that are enough for a program
 ROOMY = 16384  # bytes of each operand to a step of the backward
@@ -98,7 +98,7 @@ def holds_gamma(tile: Tile) -> bool:
 
 
 def group_count(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
-    """How many groups the rows are cut into, each with partial sums of dgamma."""
+    """How many groups the rows are split into, each with partial sums of dgamma."""
     strips = -(-problem.norm_total_extent // tile.cols)
     return min(-(-problem.row_count // tile.rows), max(1, tile.programs // max(strips, 1)))
 
@@ -114,7 +114,7 @@ def segment_span(problem: RMSNormBackwardDescriptor) -> int:
 
 
 def partial_pitch(extent: int) -> int:
-    """From one group's partial sums to the next."""
+    """The distance from one group's partial sums to the next."""
     return -(-extent // SUM_STRIP) * SUM_STRIP
 
 
@@ -130,7 +130,7 @@ def partial_bytes(problem: RMSNormBackwardDescriptor, tile: Tile) -> int:
 
 
 def workspace_bytes(problem: RMSNormBackwardDescriptor) -> int:
-    """What operands of any layout need."""
+    """The largest workspace that any layout needs."""
     return max(bytes_with(problem, backward_tile(problem, contiguous)) for contiguous in (True, False))
 
 

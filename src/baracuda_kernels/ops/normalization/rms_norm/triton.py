@@ -178,13 +178,13 @@ def _extent(extent: int, element: ElementKind, contiguous: bool, is_long: bool) 
 
 
 def _leading(outer: list[Dim], element: ElementKind) -> Any:
-    """The extents that lead to a row, and the steps of each operand; those of rms, the last one, hinder no vectors."""
+    """The extents that lead to a row, and the steps of each operand; those of rms, the last one, do not limit vector loads."""
     extents, steps = dims(outer, len(outer[0].steps), element)
     return extents, *steps[:-1], _any_steps(steps[-1])
 
 
 def _inner(within: list[list[Dim]], element: ElementKind) -> Any:
-    """Of each operand the extents and steps within a row."""
+    """The extents and steps of each operand within a row."""
     lies = (dims(each or [Dim(1, (0,))], 1, element) for each in within)
     return tuple((extents, _any_steps(steps)) for extents, (steps,) in lies)
 

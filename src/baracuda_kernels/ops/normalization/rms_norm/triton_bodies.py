@@ -54,7 +54,7 @@ def forward_rows(
 
 @triton.jit
 def _sum_of_squares(values):
-    """Of each row. Every lane has the same bits: in a short row, of which a lane has one element, its square must be rounded."""
+    """The sum of squares of each row. Every lane has the same bits: in a short row, of which a lane has one element, its square must be rounded."""
     squares = values * values if values.shape[1] > 1024 else rounded_product(values, values)
     return tl.sum(squares, 1, keep_dims=True)
 

@@ -1,4 +1,4 @@
-"""How the operands of an RMSNorm lie, as the words that its bodies read."""
+"""The geometry of an RMSNorm's operands, as the words that its bodies read."""
 
 import struct
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the n
 
 
 def geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
-    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows lie side by side."""
+    """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows are contiguous."""
     rank = len(problem.outer_shape)
     outer = _merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
     within = []
@@ -49,7 +49,7 @@ def launch_words(head: list[int], outer: list[Dim], inner: list[list[Dim]]) -> A
 
 
 def streams(work_bytes: int, size: int, steps: Sequence[int]) -> bool:
-    """Whether results go past the caches: only large ones, and only if every row keeps the alignment of the first."""
+    """Whether results are written with non-temporal stores: only large ones, and only if every row keeps the alignment of the first."""
     return work_bytes > STREAM_BYTES and all(step * size % 64 == 0 for step in steps)
 
 
