@@ -182,7 +182,7 @@ def test_backend_failure_is_chained() -> None:
     with pytest.raises(bk.KernelInternal, match="could not be prepared") as caught:
         ToyPlan.force("toy.unbuildable", bk.Stream.cpu(), descriptor)
     assert isinstance(caught.value.__cause__, ImportError)
-    with pytest.raises(bk.KernelInternal, match="ToyPlan.*could not be timed") as caught:
+    with pytest.raises(bk.KernelInternal, match=r"ToyPlan.*could not be timed") as caught:
         ToyPlan.force("toy.broken", bk.Stream.cpu(), descriptor, bk.PlanPreference(effort=bk.Effort.MEASURE))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
