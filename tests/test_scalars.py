@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy
@@ -94,6 +95,18 @@ def test_rounding_modes_of_a_quotient(mode: str | None, dtype: torch.dtype) -> N
         x.requires_grad_()
         (slope,) = torch.autograd.grad(bt.div(x, y, rounding_mode=mode).sum(), x)
         torch.testing.assert_close(slope, 1 / y if mode is None else torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("number", [numpy.float32(0.5), numpy.float64(-0.0), numpy.int64(3), Fraction(1, 4)], ids=repr)
+def test_numbers_of_numpy_are_taken_whoever_watches(number: Any) -> None:
+    x = torch.linspace(-2, 2, 6).view(2, 3)
+    expected = bt.copysign(x, number)
+    found = [torch.vmap(lambda row: bt.copysign(row, number))(x)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found.append(bt.copysign(x, number))
+    assert all(torch.equal(each, expected) for each in found)
+    axis = numpy.int64(0)
+    assert torch.equal(torch.vmap(lambda row: bt.sum(row, axis))(x), bt.sum(x, axis + 1))
 
 
 def test_numbers_of_numpy() -> None:

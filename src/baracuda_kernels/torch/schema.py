@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 import types
 import typing
 from collections.abc import Mapping
@@ -53,6 +54,7 @@ class Schema:
         self.axes = tuple(name for name in self.options if self._type(name).startswith(_AXES))
         self.has_lists = bool(self.axes) or any(self._type(name).startswith(_NUMBERS) for name in self.options)
         self.elements = tuple(name for name in self.options if Dtype in _kinds(function.options[name]))
+        self.numbers = tuple(name for name in self.options if Number in _kinds(function.options[name]))
         parameters = function.declared.parameters.values()
         self.positional = tuple(each.name for each in parameters if each.kind is not each.KEYWORD_ONLY)
         pairs = zip(self.arguments, self.positional, strict=False)
@@ -78,7 +80,7 @@ class Schema:
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:
         """The operator's arguments, in the forms that schemas know."""
-        return [_plain(values[name], name in self.axes, name in self.elements) for name in self.arguments]
+        return [_plain(values[name], name in self.axes, name in self.elements, name in self.numbers) for name in self.arguments]
 
     def is_there(self, output: str, values: Mapping[str, Any]) -> bool:
         """Whether the problem has the output."""
@@ -132,7 +134,9 @@ def _kinds(option: Option) -> tuple[Any, ...]:
     return typing.get_args(option.type) if typing.get_origin(option.type) in (types.UnionType, typing.Union) else (option.type,)
 
 
-def _plain(value: Any, is_axes: bool, is_element: bool) -> Any:
+def _plain(value: Any, is_axes: bool, is_element: bool, is_number: bool) -> Any:
+    if (is_axes or is_number) and isinstance(value, numbers.Real) and not isinstance(value, (int, float)):
+        value = int(value) if isinstance(value, numbers.Integral) else float(value)  # NumPy's, say
     if is_axes and isinstance(value, int):
         return (value,)
     if is_element and value is not None and not isinstance(value, torch.dtype):  # no union: Dynamo of PyTorch 2.9 knows none
