@@ -7,9 +7,9 @@ READY := .venv/installed
 
 .PHONY: demo test lint bench docs site dist clean
 
-demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both
+demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both: two minutes
 	$(BIN)/baracuda-kernels demo
-	$(BIN)/python examples/language_model/train.py
+	$(BIN)/python examples/language_model/train.py --short
 
 test: lint  ## linters, types, tests; with SLOW=1 also those that take many minutes
 	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),--slow)

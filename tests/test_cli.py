@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import baracuda_kernels as bk
 from baracuda_kernels import cli
 from baracuda_kernels.bench import command, engine, prediction
 from baracuda_kernels.bench.copies import COPIES
+from baracuda_kernels.bench.problems import bytes_moved
 from baracuda_kernels.bench.timing import Times
-from baracuda_kernels.check import accuracy
+from baracuda_kernels.check import accuracy, ahead
+from baracuda_kernels.cli import demo
 from baracuda_kernels.cli.fields import reader
 from baracuda_kernels.cli.names import named
 from baracuda_kernels.core import race, registry, wisdom
@@ -194,20 +197,47 @@ def test_fields_are_read_by_their_type(kind: object, text: str, value: object) -
     assert reader(kind)(text) == value
 
 
-def test_the_demo_shows_every_op_with_its_kernel(tiny: dict[str, Any], capsys: Capture) -> None:
-    status, out, _ = ask(capsys, "demo")
+@pytest.mark.parametrize("option", [(), ("--all",), ("--problems", "2")])
+def test_the_demo_shows_every_op_with_its_kernel(option: tuple[str, ...], tiny: dict[str, Any], capsys: Capture) -> None:
+    status, out, _ = ask(capsys, "demo", *option)
     assert status == 0
     for op, plan in tiny.items():
-        assert op in out and plan.kernels[0].name in out
-    assert "f32 [4,8]" in out and "bf16 [3,5]" in out and "4 of 4 results" in out
+        assert f"\n{op}: right, " in out and plan.kernels[0].name in out
+    assert "f32 [4,8]" in out and ("bf16 [3,5]" in out) is bool(option)
+    assert ("4 of 4 results" if option else "2 of 2 results") in out
+    told = " ".join(out.split())
+    assert ("Left out: 2 of the bench's 4 problems" in told and "`baracuda-kernels demo --all` shows" in told) is not bool(option)
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_demo_takes_a_smaller_problem_of_each_op_one_of_each_family_first() -> None:
+    tasks = list(demo._telling(registry.plans()))
+    assert sorted(task.op for task in tasks) == list(registry.plans())
+    families = [registry.family(task.plan) for task in tasks]
+    assert len(set(families[: len(set(families))])) == len(set(families))
+    for task in tasks:
+        first = next(task.plan.cases.showcase())
+        smaller, whole = (bytes_moved(task.plan, each) for each in (task.descriptor, first))
+        assert type(task.descriptor) is type(first) and smaller <= min(whole, 128 << 20)
+
+
+def test_what_is_compiled_by_others_meanwhile_comes_once_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, bk.ElementKind.F32)
+    assert list(ahead.compiled_meanwhile([(bk.SoftmaxPlan, problem)] * 3, bk.Device.cpu(), 1)) == [0, 1, 2]
+
+    def broken(*_: Any) -> Any:
+        yield 1, None
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(ahead, "answers_meanwhile", broken)
+    assert list(ahead.compiled_meanwhile([(bk.SoftmaxPlan, problem)] * 3, bk.Device.cpu(), 2)) == [1, 0, 2]
 
 
 @pytest.mark.usefixtures("tiny")
 def test_the_demo_fails_on_a_wrong_result(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     right = engine.Problem.expected
     monkeypatch.setattr(engine.Problem, "expected", lambda self: {name: 2 * y for name, y in right(self).items()})
-    status, out, _ = ask(capsys, "demo")
+    status, out, _ = ask(capsys, "demo", "--all")
     assert status == 1
     assert "WRONG" in out and "0 of 4 results" in out
 

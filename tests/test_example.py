@@ -46,6 +46,21 @@ def test_both_runs_learn_the_same(example: Any, tmp_path: Path, capsys: pytest.C
     assert all(name in printed for name in ran) and "tokens per second" in printed
 
 
+def test_a_short_training_is_the_same_model_with_fewer_tokens(
+    example: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module, asked = example("train"), []
+    monkeypatch.setattr(module, "train", lambda job, console: asked.append(job))
+    monkeypatch.setattr(module, "show", lambda *_: None)
+    for option in ((), ("--short",), ("--short", "--steps", "5")):
+        module.main([*option, "--picture", str(tmp_path / "loss.svg")])
+    whole, short, shorter = asked
+    assert short.sizes == whole.sizes and 2 * short.tokens == whole.tokens and 2 * short.steps < whole.steps
+    assert shorter.steps == 5
+    with pytest.raises(SystemExit):
+        module.main(["--short", "--quick"])
+
+
 def test_by_autocast_too(example: Any, tmp_path: Path) -> None:
     outcome, _ = train(example, tmp_path, "--element", "bf16")
     assert outcome.apart < 0.05

@@ -22,7 +22,7 @@ def show(outcome: Outcome, console: Console, picture: Path) -> None:
     console.print(_kernels(outcome))
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(_picture(outcome), encoding="utf-8")
-    console.print(f"Loss curves: {picture}")
+    console.print(f"The picture of both, loss and speed: {picture}", soft_wrap=True)
 
 
 def _table(title: str, *numbers: str) -> Table:

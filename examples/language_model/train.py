@@ -51,6 +51,7 @@ JOBS = {
         Sizes(1024, 2 * LAYERS, chunk=128), batch=16, length=1024, steps=150, device="cuda", element=torch.bfloat16, rate=1e-3
     ),
 }
+SHORT = 80  # steps, of a training that is to be over soon
 ELEMENTS = {"f32": torch.float32, "bf16": torch.bfloat16}
 QUICK = Job(Sizes(64, ("mamba", "attention", "feed-forward"), head=32, state=16, chunk=32), batch=4, length=64, steps=12, rate=4e-3)
 
@@ -137,11 +138,17 @@ def main(arguments: list[str] | None = None) -> Outcome:
     parser.add_argument("--element", choices=list(ELEMENTS), help="bf16: by autocast, in both runs; by default on CUDA")
     parser.add_argument("--threads", type=int, help="of both runs on the CPU; by default one for each core")
     parser.add_argument("--steps", type=int, help="other than the job's own")
-    parser.add_argument("--quick", action="store_true", help="a tiny model and a dozen steps")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--short", action="store_true", help=f"{SHORT} steps of half as many tokens: less than a minute on two cores"
+    )
+    length.add_argument("--quick", action="store_true", help="a tiny model and a dozen steps")
     here = Path(__file__).resolve().parent
     parser.add_argument("--picture", type=Path, default=here / "out" / "loss.svg", help="where the loss curves go")
     options = parser.parse_args(arguments)
     job = replace(QUICK, device=options.device) if options.quick else JOBS[options.device]
+    if options.short:
+        job = replace(job, batch=job.batch // 2, steps=SHORT)
     steps = job.steps if options.steps is None else options.steps
     job = replace(job, steps=steps, element=ELEMENTS.get(options.element, job.element))
     if steps <= WARM_UP:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
-from baracuda_kernels.check.processes import answers
+from baracuda_kernels.check.processes import answers, answers_meanwhile
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.errors import Error
 from baracuda_kernels.core.plan import Plan
@@ -33,6 +33,18 @@ def compile_ahead(
                 compiled, "compiling", total=len(problems), console=console, transient=True, disable=not console.is_terminal
             ):
                 pass
+
+
+def compiled_meanwhile(problems: Sequence[Problem], device: Device, jobs: int) -> Iterator[int]:
+    """The numbers of all problems, each when what selecting it compiles is on disk. Other processes compile while the caller works."""
+    left = set(range(len(problems)))
+    if jobs > 1 and len(problems) > 1:
+        questions = [(plan, descriptor, device, DEFAULT) for plan, descriptor in problems]
+        with contextlib.suppress(BrokenProcessPool):
+            for number, _ in answers_meanwhile(_compile_one, questions, jobs):
+                left.remove(number)
+                yield number
+    yield from sorted(left)  # they are compiled when they are selected
 
 
 def _compile_one(question: tuple[type[Plan[Any, Any]], Any, Device, PlanPreference]) -> None:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
 from baracuda_kernels.core import notice
@@ -21,19 +21,40 @@ def answers(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator
     if jobs == 1:
         yield from map(answer, questions)
         return
+    with _pool(min(jobs, len(questions))) as pool:
+        with interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
+            found = pool.map(answer, questions)
+        yield from found
+
+
+def answers_meanwhile(answer: Callable[[Q], A], questions: list[Q], jobs: int) -> Iterator[tuple[int, A]]:
+    """Answers as they come, each with the number of its question. Whoever takes them may do other work, which comes first: the processes
+    step back for it."""
+    with _pool(min(jobs, len(questions)), _STEPS_BACK) as pool:
+        with interrupts_wait():
+            numbers = {pool.submit(answer, question): number for number, question in enumerate(questions)}
+        for done in as_completed(numbers):
+            yield numbers[done], done.result()
+
+
+_STEPS_BACK = 19  # the lowest priority
+
+
+@contextlib.contextmanager
+def _pool(jobs: int, niceness: int = 0) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(questions)), mp_context=context, initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(niceness,)) as pool:
         try:
-            with interrupts_wait():  # which the processes inherit: they are not interrupted before they know how to end
-                found = pool.map(answer, questions)
-            yield from found
+            yield pool
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin() -> None:
+def _begin(niceness: int) -> None:
     end_when_interrupted()
     os.environ[notice.QUIET] = "1"  # the terminal is for the process that asks
+    if niceness and hasattr(os, "nice"):
+        os.nice(niceness)
 
 
 @contextlib.contextmanager
