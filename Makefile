@@ -4,15 +4,23 @@ PYTHON := $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/installed
+# Every worker of the tests computes references: with threads of their own, those would wait for each other's cores.
+QUIET := OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: demo test lint bench docs site dist clean
+.PHONY: demo test test-changed planted lint bench docs site dist clean
 
 demo: $(READY)  ## every op on this machine, checked and timed beside PyTorch; then a small language model, trained with both: two minutes
 	$(BIN)/baracuda-kernels demo
 	$(BIN)/python examples/language_model/train.py --short
 
 test: lint  ## linters, types, tests; with SLOW=1 also those that take many minutes
-	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),--slow)
+	$(QUIET) $(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),--slow)
+
+test-changed: $(READY)  ## the tests that can be touched by what differs from BASE, by default the last commit
+	$(QUIET) $(BIN)/python tests/changed.py $(BASE) -- -n auto --dist worksteal -q
+
+planted: $(READY)  ## whether the tests find faults that are planted one at a time
+	$(QUIET) $(BIN)/python tests/planted.py $(if $(SLOW),--slow)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -17,7 +17,9 @@ from baracuda_kernels.check.accuracy import ALLOWED, Measured, Question, measure
 from baracuda_kernels.check.trial import random_inputs, run_trial
 from baracuda_kernels.core.element import ElementKind as E
 
+import conftest
 from conftest import DEVICE, STREAM
+from covering import one_of_each
 
 PLANS = (
     bk.UnaryPlan, bk.BinaryPlan, bk.TernaryPlan, bk.GatedActivationPlan, bk.UnaryBackwardPlan, bk.BinaryBackwardPlan,
@@ -32,12 +34,27 @@ KINDS = [
 ]
 
 
+@functools.cache
+def _tried(plan: Any) -> list[tuple[Any, E]]:
+    """Every row in every element; unless everything is asked for every row in one or two, and every element in some row."""
+    kinds = [kind for other, kind in (each.values for each in KINDS) if other is plan]
+    rows = [(kind, element) for kind in kinds for element in plan.descriptor_type.TABLE[kind.value].elements]
+    every = [(kind, element) for kind, element in rows if element.is_float or not plan.descriptor_type.IS_BACKWARD]
+    values = [set(enumerate(each)) for each in every]
+    few = {*one_of_each(values), *one_of_each(values, len(values) // 2)}
+    return every if conftest.SLOW else [every[place] for place in sorted(few)]
+
+
+def test_every_row_and_every_element_is_tried() -> None:
+    for plan in PLANS:
+        kinds, elements = (set(each) for each in zip(*_tried(plan), strict=True))
+        assert kinds == {kind for other, kind in (each.values for each in KINDS) if other is plan}
+        assert elements == {each for kernel in plan.kernels for each in kernel.elements}
+
+
 @pytest.mark.parametrize(("plan", "kind"), KINDS)
 def test_every_op_in_every_element(plan: Any, kind: Any, rng: numpy.random.Generator) -> None:
-    row = plan.descriptor_type.TABLE[kind.value]
-    for element in row.elements:
-        if plan.descriptor_type.IS_BACKWARD and not element.is_float:
-            continue
+    for element in [element for other, element in _tried(plan) if other is kind]:
         descriptor = plan.descriptor_type(kind, (37, 5), element)
         chosen = plan.select(STREAM, descriptor)
         run_trial(chosen, random_inputs(plan, descriptor, rng), may_cancel=True)

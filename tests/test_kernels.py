@@ -33,8 +33,7 @@ def _in_place(case: Case) -> list[tuple[str, str]]:
 
 
 def _admits(case: Case, way: tuple[str, bool]) -> bool:
-    _, in_place = way
-    return bool(_in_place(case)) if in_place else case.largest_operand <= SMALL or way == GAPS
+    return bool(_in_place(case)) if way[1] else case.largest_operand <= SMALL or way == GAPS
 
 
 def _tried(op: str, kernel: Kernel) -> list[tuple[Case, list[Any]]]:

@@ -19,11 +19,12 @@ from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.layout import row_major
 
+import conftest
 from conftest import DEVICE, KERNEL_IDS, KERNELS, PLANS, STREAM, interprets_products
 from refusals import is_known, is_refused_as_known
 
 MANY = settings(
-    max_examples=150 if DEVICE.kind is bk.DeviceKind.CPU else 40,
+    max_examples=150 if DEVICE.kind is bk.DeviceKind.CPU and conftest.SLOW else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -36,7 +37,7 @@ FLOATS_OF = {
 
 def _examples(op: str, kernel: Kernel) -> int:
     """What is only interpreted has fewer, and products few, which would take minutes."""
-    share = 2 if kernel.device is DEVICE.kind else 12 if interprets_products(op, kernel.name) else 4
+    share = 2 if kernel.device is DEVICE.kind else 12 if interprets_products(op, kernel.name) else 6
     return MANY.max_examples // share
 
 

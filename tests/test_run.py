@@ -39,7 +39,7 @@ def test_one_plan_in_many_threads(op: str, kernel: Any, rng: numpy.random.Genera
     """Eight threads share each plan, each with operands of its own, small and large at once."""
     cases = served_corners(op, kernel, _element(kernel, bk.ElementKind.F32))
     assert cases
-    for case in cases[::4] if kernel.device is DEVICE.kind else cases[::16]:  # what is interpreted, threads take in turns
+    for case in cases[::4] if kernel.device is DEVICE.kind else cases[:1]:  # what is interpreted, threads take in turns
         plan = case.plan
         inputs = [random_inputs(PLANS[op], case.descriptor, rng) for _ in range(8)]
         alone = [launched(plan, each).bits for each in inputs]

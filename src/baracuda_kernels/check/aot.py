@@ -137,7 +137,8 @@ def usage(kernel: Kernel, call: Call, arch: str, vectors: bool) -> Usage:
         registers,
         0 if call.may_spill else spilled,
         binary.shared,
-        unwritten(disassembled(binary.image)),
+        # To start the disassembler takes longer than to compile; what it is looked at for has been seen beside matrix products alone.
+        unwritten(disassembled(binary.image)) if "mma" in binary.ptx else [],
     )
 
 
