@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from test_kernels import WAYS, _admits, _tried
-
 import conftest
 from conftest import DEVICE, KERNELS
 from covering import by_pairs, in_turn, one_of_each, values_of
+from test_kernels import WAYS, _admits, _tried
 
 SIZES = [(1,), (7,), (2, 3), (4, 4, 4), (2, 23, 3, 4), (46, 10)]
 
