@@ -39,7 +39,7 @@ def pages() -> dict[Path, str]:
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}
     parts[DOCS / "elementwise.md"]["rows"] = elementwise.rows()
     parts[DOCS / "coverage.md"] = {"coverage": elementwise.coverage(DOCS / "op_inventory.csv")}
-    shares = {ROOT / "src" / "baracuda_kernels" / "bench" / "shares.json": performance.shares(runs)}
+    shares = {ROOT / "src" / "baracuda_kernels" / "core" / "cost" / "shares.json": performance.shares(runs)}
     package = ROOT / "src" / "baracuda_kernels"
     stubs = {package / "functional.pyi": stub.text(), package / "torch" / "functional.pyi": stub.text(tensors=True)}
     tables = {package / "ops" / "homes.py": homes.text()}

@@ -17,9 +17,9 @@ import numpy
 import pytest
 
 import baracuda_kernels as bk
-from baracuda_kernels.check.case import Case
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.kernel import Kernel
+from baracuda_kernels.verify.case import Case
 
 from refusals import reasons_against
 
@@ -43,7 +43,7 @@ GENERATED = ("test_kernels", "test_guarantees", "test_property", "test_run")
 TABLES = (
     "elementwise",
     "fusion",
-    "order",
+    "order_statistics",
     "reduction",
     "scan",
 )  # families of many functions that are alike, most of them from rows of tables, a few telling ones apart

@@ -9,7 +9,7 @@ from pathlib import Path
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
-from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, Row
+from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 from generator.tables import code, table
 
@@ -38,7 +38,7 @@ def rows() -> str:
     return "\n".join(parts)
 
 
-def _row(row: Row) -> tuple[str, ...]:
+def _row(row: ElementwiseRow) -> tuple[str, ...]:
     parameters = ", ".join(f"`{each.name}={each.default:g}`" for each in row.parameters)
     result = "" if row.result is None else f", giving {row.result}"
     result += "".join(f", giving {each} too" for each in row.more_results(row.elements[0]) if each is not row.elements[0])

@@ -78,7 +78,7 @@ def _layout(operand: Operand) -> str:
     return rule + "".join(shared)
 
 
-def _lines_of_matrix(plan: AnyPlan) -> Iterator[ops.Line]:
+def _lines_of_matrix(plan: AnyPlan) -> Iterator[ops.OpLine]:
     return ops.lines([plan])
 
 

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from baracuda_kernels.bench.problems import describe, field_types
-from baracuda_kernels.check.bounds import error_bound
 from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.descriptor import Numbers, element_of
 from baracuda_kernels.core.element import ElementKind
@@ -21,6 +20,7 @@ from baracuda_kernels.core.kernel import Kernel
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import PrecisionGuarantee
+from baracuda_kernels.verify.bounds import error_bound
 
 AnyPlan = type[Plan[Any, Any]]
 

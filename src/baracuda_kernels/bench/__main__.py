@@ -2,7 +2,7 @@
 
 import sys
 
-from baracuda_kernels.bench.command import main
+from baracuda_kernels.cli.bench import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.bench.problems import widened
-from baracuda_kernels.check.bounds import error_bound, relative_error
 from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.verify.bounds import error_bound, relative_error
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from baracuda_kernels.bench.copies import COPIES, copies
 from baracuda_kernels.bench.correct import Comparison, compare
-from baracuda_kernels.bench.layouts import Layouts, describe_layouts
-from baracuda_kernels.bench.peers import PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, poison
-from baracuda_kernels.bench.timing import Times, clock_of, interleaved
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.cost.copies import COPIES, copies
+from baracuda_kernels.core.cost.layouts import Layouts, describe_layouts
+from baracuda_kernels.core.cost.timing import Times, clock_of, interleaved
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported
 from baracuda_kernels.core.kernel import Candidate
+from baracuda_kernels.core.peers import PeerUnavailable, peers_of
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.stream import Stream
@@ -56,7 +56,7 @@ class Settings:
 
 
 @dataclass
-class Row:
+class BenchRow:
     """One problem. A kernel in `wrong` has no time; if that is the chosen one, nothing is timed."""
 
     op: str
@@ -144,10 +144,10 @@ def _spread(items: list[Descriptor], count: int) -> list[Descriptor]:
     return [items[at] for at in sorted({at * last // max(1, count - 1) for at in range(count)})]
 
 
-def measure(task: Task, settings: Settings) -> Row:
+def measure(task: Task, settings: Settings) -> BenchRow:
     op, plan, descriptor, layouts = task
     moved, flops = bytes_moved(plan, descriptor, layouts), plan.cases.flops(descriptor)
-    row = Row(op, str(task), descriptor.plain(), moved, flops, layouts=dict(layouts))
+    row = BenchRow(op, str(task), descriptor.plain(), moved, flops, layouts=dict(layouts))
     try:
         chosen = plan.select(Stream.on(settings.device), descriptor)
     except Unsupported as refusal:
@@ -225,7 +225,7 @@ def _product(
         return {}, 1
     import torch
 
-    from baracuda_kernels.interop.torch_views import DTYPES
+    from baracuda_kernels.targets.aten import DTYPES
 
     # Large enough that the tensor cores are busy; the time is scaled.
     extent = max(4096, round((flops / 2) ** (1 / 3) / 256) * 256)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.bench.engine import Settings, workspace_for
-from baracuda_kernels.bench.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.bench.problems import Problem, describe, field_types
-from baracuda_kernels.bench.timing import Times, interleaved
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.cost.timing import Times, interleaved
 from baracuda_kernels.core.descriptor import Descriptor, Shape
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.errors import InvalidProblem, KernelInternal, Unsupported
+from baracuda_kernels.core.peers import ALLOCATING, GIVEN, PeerUnavailable, peers_of
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.sku import BackendKind
 from baracuda_kernels.core.stream import Stream
@@ -93,7 +93,7 @@ def _launches_to_compare(plan: Plan[Any, Any], args: Any, operands: dict[str, An
     out = torch.empty_like(x)
     contenders: dict[str, Callable[[], object]] = {"torch.exp(out=)": lambda: torch.exp(x, out=out)}
     if plan.kernel.backend is BackendKind.TRITON and not plan.workspace_size:
-        from baracuda_kernels.gpu.dispatch import through_triton
+        from baracuda_kernels.bench.triton_dispatch import through_triton
 
         contenders["Triton kernel[grid]"] = through_triton(plan, args, operands)
     return contenders

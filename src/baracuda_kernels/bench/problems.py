@@ -11,8 +11,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from baracuda_kernels.bench.layouts import Layouts, place, stored_shape
 from baracuda_kernels.core.args import Access, Operand
+from baracuda_kernels.core.cost.layouts import Layouts, place, stored_shape
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -79,7 +79,7 @@ class Problem:
     ) -> None:
         import torch
 
-        from baracuda_kernels.interop.torch_views import DTYPES
+        from baracuda_kernels.targets.aten import DTYPES
 
         self.plan, self.descriptor = plan, descriptor
         self.arrays = _array_module(device)

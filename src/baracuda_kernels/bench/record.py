@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.bench.engine import Row, Settings
+from baracuda_kernels.bench.engine import BenchRow, Settings
 from baracuda_kernels.bench.host import HostRow
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.machine import cores, cpu_name, versions
@@ -20,7 +20,7 @@ SCHEMA = 1
 _PACKAGES = ("baracuda-kernels", "torch", "triton", "numba", "numpy", "jax", "liger_kernel")
 
 
-def as_record(rows: list[Row], host_rows: list[HostRow], settings: Settings, survey: bool = False) -> dict[str, Any]:
+def as_record(rows: list[BenchRow], host_rows: list[HostRow], settings: Settings, survey: bool = False) -> dict[str, Any]:
     """The whole run as plain data. Names no machine but by its processor."""
     return {
         "schema": SCHEMA,
@@ -46,7 +46,7 @@ def default_path() -> Path:
     return Path("bench", "out", f"{datetime.datetime.now(datetime.UTC):%Y%m%d-%H%M%S}.json")
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: BenchRow) -> dict[str, Any]:
     derived = {
         "floor": row.floor and asdict(row.floor),
         "share_of_floor": row.share_of_floor,

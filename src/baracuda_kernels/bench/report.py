@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from baracuda_kernels.bench.engine import Row
+from baracuda_kernels.bench.engine import BenchRow
 from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, HostRow
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, JAX, LIGER
 from baracuda_kernels.core.sku import BackendKind
 
 USUAL_PEERS = (ALLOCATING, GIVEN, COMPILED, JAX, LIGER)  # of any op; others are particular to one
@@ -82,13 +82,13 @@ def add_numbers(to: Table, *headings: str) -> None:
         to.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.split("\n"))))
 
 
-def bench_tables(rows: list[Row]) -> Iterator[Table]:
+def bench_tables(rows: list[BenchRow]) -> Iterator[Table]:
     """One table per op and kernel: floor and ours in ms, our share of the floor, how many times faster than each of the others."""
     for (op, kernel), group in itertools.groupby(rows, key=lambda row: (row.op, row.kernel)):
         yield _bench_table(f"{op} by {kernel or 'no kernel'}", list(group))
 
 
-def _bench_table(title: str, rows: list[Row]) -> Table:
+def _bench_table(title: str, rows: list[BenchRow]) -> Table:
     others = list(dict.fromkeys(name for row in rows for name in row.others()))
     result = table(title)
     result.add_column("problem", overflow="fold")
@@ -120,7 +120,7 @@ def host_table(rows: list[HostRow]) -> Table:
     return result
 
 
-def remarks(rows: Iterable[Row]) -> list[str]:
+def remarks(rows: Iterable[BenchRow]) -> list[str]:
     """Every wrong kernel and every distinct note, a line each."""
     rows = list(rows)
     wrong = [
@@ -139,7 +139,7 @@ def machine(record: dict[str, Any]) -> str:
 def recorded_peers(row: dict[str, Any]) -> dict[str, float]:
     """How many times faster a recorded row is than each peer; other kernels of the op are no peers."""
     ratios: dict[str, float] = row["times_faster_than"]
-    ours = {backend.value for backend in BackendKind}
+    ours = {"llvm", *(backend.value for backend in BackendKind)}
     return {name: ratio for name, ratio in ratios.items() if name.partition(".")[0] not in ours}
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from baracuda_kernels.bench.copies import COPIES
-from baracuda_kernels.bench.engine import PRODUCT, Row
+from baracuda_kernels.bench.engine import PRODUCT, BenchRow
+from baracuda_kernels.core.cost.copies import COPIES
 
 __all__ = ["svg"]
 
@@ -16,7 +16,7 @@ COLOURS = ("#0b6e4f", "#c84c09", "#2f4b9c", "#8f2d56", "#a58a00", "#4d6a6d", "#7
 Point = tuple[float, float]
 
 
-def svg(rows: Iterable[Row]) -> str:
+def svg(rows: Iterable[BenchRow]) -> str:
     """Ours as filled marks, the fastest peer as a ring, one colour for each op; one roof for all rows of a run."""
     timed = [row for row in rows if row.ours is not None and row.floor is not None and row.bytes and row.flops]
     if not timed:
@@ -35,7 +35,7 @@ def svg(rows: Iterable[Row]) -> str:
 class _Scale:
     """Both axes are logarithmic: operations per byte to the right, operations per second upwards."""
 
-    def __init__(self, rows: list[Row], bandwidth: float, peak: float | None) -> None:
+    def __init__(self, rows: list[BenchRow], bandwidth: float, peak: float | None) -> None:
         intensities = [row.flops / row.bytes for row in rows]
         reached = [row.flops / times.median for row in rows for times in row.times.values()]
         roofs = [bandwidth * max(intensities)] if peak is None else [peak]
@@ -71,7 +71,7 @@ class _Scale:
         yield f'<polyline points="{path}" class="roof"><title>{bandwidth / 1e9:.0f} GB/s</title></polyline>'
 
 
-def _marks(row: Row, scale: _Scale, colour: str) -> Iterator[str]:
+def _marks(row: BenchRow, scale: _Scale, colour: str) -> Iterator[str]:
     assert row.ours is not None
     intensity = row.flops / row.bytes
     peers = {name: row.times[name].median for name in row.others()}

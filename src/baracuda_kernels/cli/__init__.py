@@ -6,7 +6,7 @@ import argparse
 import functools
 
 import baracuda_kernels
-from baracuda_kernels.bench.stopping import exit_status
+from baracuda_kernels.cli.stopping import exit_status
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,8 +14,8 @@ from typing import Any
 from rich.progress import track
 
 from baracuda_kernels.bench.report import add_numbers, console, table
-from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.cli.counts import count
+from baracuda_kernels.cli.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.nearest import no_such
@@ -41,8 +41,8 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """1 if any op is further off than it may be."""
-    from baracuda_kernels.check import accuracy
-    from baracuda_kernels.check.processes import answers
+    from baracuda_kernels.verify import accuracy
+    from baracuda_kernels.verify.processes import answers
 
     complaints, device, known = console(stderr=True), Device(options.device), accuracy.measured_ops()
     mistakes = [no_such("op", name, known) for name in options.ops if name not in known]
@@ -51,7 +51,9 @@ def run(options: argparse.Namespace) -> int:
         complaints.print(mistakes[0], markup=False, soft_wrap=True)
         return 2
     elements = ELEMENTS if options.element is None else (options.element,)
-    questions = [accuracy.Question(op, element, device, options.count) for op in options.ops or known for element in elements]
+    questions = [
+        accuracy.AccuracyQuestion(op, element, device, options.count) for op in options.ops or known for element in elements
+    ]
     every = answers(accuracy.measure, questions, options.jobs)
     found: list[accuracy.Measured] = []
     try:

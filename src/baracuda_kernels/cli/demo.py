@@ -16,15 +16,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baracuda_kernels.bench import report
-from baracuda_kernels.bench.engine import Row, Settings, Task, measure, showcase
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX
-from baracuda_kernels.check.ahead import compiled_meanwhile
+from baracuda_kernels.bench.engine import BenchRow, Settings, Task, measure, showcase
 from baracuda_kernels.cli.counts import count
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import Error
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.machine import cores, cpu_name
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, JAX
+from baracuda_kernels.verify.precompile import compiled_meanwhile
 
 _MANY = 1024  # rows of which a quarter tells as much in a quarter of the time
 
@@ -78,9 +78,9 @@ def _smaller(descriptor: Descriptor) -> Descriptor:
     return descriptor
 
 
-def _measured(tasks: list[Task], settings: Settings, out: Console) -> list[Row]:
+def _measured(tasks: list[Task], settings: Settings, out: Console) -> list[BenchRow]:
     """A row of each, in the order of the ops. Each is measured when it is compiled, and told at once."""
-    rows: dict[int, Row] = {}
+    rows: dict[int, BenchRow] = {}
     with Progress(
         BarColumn(20),
         MofNCompleteColumn(),
@@ -98,14 +98,14 @@ def _measured(tasks: list[Task], settings: Settings, out: Console) -> list[Row]:
     return sorted(rows.values(), key=lambda row: row.op)
 
 
-def _told(row: Row) -> str:
+def _told(row: BenchRow) -> str:
     if row.ours is None:
         return f"{row.op}: {'WRONG' if row.wrong else 'no kernel'}"
     ratio = report.times_faster(row.times_faster_than(GIVEN) or row.times_faster_than(ALLOCATING))
     return f"{row.op}: right, {report.milliseconds(row.ours.median)} ms{ratio and f', {ratio} as fast as PyTorch'}"
 
 
-def demo_table(rows: list[Row]) -> Table:
+def demo_table(rows: list[BenchRow]) -> Table:
     result = report.table()
     result.caption = "vs PyTorch: how many times faster than PyTorch allocating its result, and writing into given memory"
     result.caption_justify = "left"
@@ -120,7 +120,7 @@ def demo_table(rows: list[Row]) -> Table:
     return result
 
 
-def _numbers(row: Row) -> list[str]:
+def _numbers(row: BenchRow) -> list[str]:
     worst = row.worst()
     error = f"{worst.error:.0e}" if worst else ""
     if row.ours is None:

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True)
-class Line:
+class OpLine:
     """One kernel of one op, and where it stands in the order for each element on its device."""
 
     op: str
@@ -50,17 +50,17 @@ class Line:
     places: dict[ElementKind, int]
 
 
-def lines(plans: Iterable[type[Plan[Any, Any]]]) -> Iterator[Line]:
+def lines(plans: Iterable[type[Plan[Any, Any]]]) -> Iterator[OpLine]:
     for plan in plans:
         for kernel in plan.kernels:
             rivals = [other for other in plan.kernels if other.device is kernel.device]
             places = {
                 element: 1 + [rival for rival in rivals if element in rival.elements].index(kernel) for element in kernel.elements
             }
-            yield Line(registry.op_name(plan), plan, kernel, places)
+            yield OpLine(registry.op_name(plan), plan, kernel, places)
 
 
-def served(matrix: list[Line]) -> list[ElementKind]:
+def served(matrix: list[OpLine]) -> list[ElementKind]:
     """The elements that any kernel serves."""
     return [element for element in ElementKind if any(element in line.places for line in matrix)]
 
@@ -138,7 +138,7 @@ def markdown() -> str:
     return "\n".join(text) + "\n"
 
 
-def _by_category(matrix: list[Line]) -> list[Line]:
+def _by_category(matrix: list[OpLine]) -> list[OpLine]:
     return sorted(matrix, key=lambda line: line.plan.category.value)
 
 

@@ -17,7 +17,6 @@ from rich.progress import track
 
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import add_numbers, console, table
-from baracuda_kernels.check.ahead import Problem, compile_ahead
 from baracuda_kernels.cli.counts import count
 from baracuda_kernels.cli.fields import add_field_options, given_fields
 from baracuda_kernels.cli.names import UnknownOp, named
@@ -29,6 +28,7 @@ from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.recording import problems_in
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.wisdom import Wisdom, save_wisdom
+from baracuda_kernels.verify.precompile import Problem, compile_ahead
 
 MEASURE = PlanPreference(effort=Effort.MEASURE)
 

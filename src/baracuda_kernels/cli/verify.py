@@ -17,9 +17,9 @@ from rich.table import Table
 
 from baracuda_kernels.bench.problems import describe
 from baracuda_kernels.bench.report import add_numbers, console, table
-from baracuda_kernels.bench.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.cli.counts import count
 from baracuda_kernels.cli.names import UnknownOp, named
+from baracuda_kernels.cli.stopping import INTERRUPTED, terminated_is_interrupted
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -28,7 +28,7 @@ from baracuda_kernels.core.machine import cores, cpu_name
 MOST_JOBS = 8  # at a time, unless asked for: each holds a context of its own on the device
 
 if TYPE_CHECKING:
-    from baracuda_kernels.check.verify import Line, Question, Result
+    from baracuda_kernels.verify.suite import Line, Question, Result
 
 
 def add_to(commands: Any) -> None:
@@ -67,24 +67,24 @@ def _element(text: str) -> ElementKind:
 
 def run(options: argparse.Namespace) -> int:
     """1 if any promise was not kept, INTERRUPTED if not all were checked."""
-    from baracuda_kernels.check import report_html, verify  # what they need is not needed by the other commands
-    from baracuda_kernels.check.case import Depth
+    from baracuda_kernels.verify import report_html, suite  # what they need is not needed by the other commands
+    from baracuda_kernels.verify.case import Depth
 
     complaints = console(stderr=True)
     depth = Depth.QUICK if options.quick else Depth.FULL if options.full else Depth.USUAL
     try:
         plans = tuple(dict.fromkeys(named(op).plan for op in options.ops)) or tuple(registry.plans().values())
         device = Device(options.device)
-        question = verify.Question(plans, device, depth, options.kernel, options.element, options.check, options.case)
-        questions = verify.parts(question)
-    except (UnknownOp, verify.WrongQuestion) as mistake:
+        question = suite.Question(plans, device, depth, options.kernel, options.element, options.check, options.case)
+        questions = suite.parts(question)
+    except (UnknownOp, suite.WrongQuestion) as mistake:
         complaints.print(str(mistake), markup=False, soft_wrap=True)
         return 2
     out = console()
     out.print(f"{cpu_name()}, {cores()} cores. First use of a kernel compiles it, once for this machine.", markup=False)
     jobs = options.jobs or (1 if device.kind is DeviceKind.CPU else min(cores(), MOST_JOBS))
     results = _answers(questions, jobs, complaints)
-    lines = verify.lines(results)
+    lines = suite.lines(results)
     out.print(_table(lines))
     failed = [result for result in results if not result.held]
     for result in failed:
@@ -92,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
     kept = f"{len(results) - len(failed)} of {len(results)} promises kept"
     findings, seconds = sum(result.findings for result in results), sum(result.seconds for result in results)
     out.print(f"{kept} by {len({line.kernel for line in lines})} kernels: {findings} findings in {seconds:.0f} s.")
-    record = verify.as_record(results, device, depth)
+    record = suite.as_record(results, device, depth)
     if options.json:
-        verify.write(record, options.json)
+        suite.write(record, options.json)
     if options.html:
         options.html.write_text(report_html.page(lines, record), encoding="utf-8")
     return INTERRUPTED if len(lines) < len(questions) else int(bool(failed))
@@ -102,8 +102,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[Result]:
     """The results of all checks, or, if interrupted, of those done by then."""
-    from baracuda_kernels.check import verify
-    from baracuda_kernels.check.processes import answers
+    from baracuda_kernels.verify import suite
+    from baracuda_kernels.verify.processes import answers
 
     results: list[Result] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -112,7 +112,7 @@ def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[
         bar = progress.add_task(names[0], total=len(questions))
         try:
             with terminated_is_interrupted():
-                for number, found in enumerate(answers(verify.answer_all, questions, jobs), start=1):
+                for number, found in enumerate(answers(suite.answer_all, questions, jobs), start=1):
                     results += found
                     progress.update(bar, advance=1, description=(*names, "")[number])
                     if not complaints.is_terminal:
@@ -121,13 +121,13 @@ def _answers(questions: list[Question], jobs: int, complaints: Console) -> list[
                             f"{number} of {len(questions)}: {names[number - 1]}, {kept}", markup=False, highlight=False
                         )
         except KeyboardInterrupt:
-            complaints.print(f"Stopped; checked were {len(verify.lines(results))} of {len(questions)}.", markup=False)
+            complaints.print(f"Stopped; checked were {len(suite.lines(results))} of {len(questions)}.", markup=False)
     return results
 
 
 def _table(lines: list[Line]) -> Table:
     """A row for each kernel and element: the error that comes closest to its bound, and every check."""
-    from baracuda_kernels.check.promises import PROMISES
+    from baracuda_kernels.verify.promises import PROMISES
 
     shown = [check for check in PROMISES if check != "accuracy" and any(line.verdict(check) is not None for line in lines)]
     result = table()
@@ -152,7 +152,7 @@ def _heading(check: str) -> str:
 
 
 def _numbers(line: Line) -> list[str]:
-    from baracuda_kernels.check.verify import share_of_bound
+    from baracuda_kernels.verify.suite import share_of_bound
 
     closest = line.closest
     if closest is None:

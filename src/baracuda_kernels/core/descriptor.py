@@ -19,8 +19,8 @@ from baracuda_kernels.core.bounded import Once
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.identity import identity
+from baracuda_kernels.core.json_values import number, plain
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.core.plain import number, plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
 __all__ = [

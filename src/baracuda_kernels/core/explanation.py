@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from baracuda_kernels.core.plain import plain
+from baracuda_kernels.core.json_values import plain
 from baracuda_kernels.core.registry import op_name
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Explanation:
         """`with_times` measures how long this machine takes to copy as many bytes."""
         prediction = None
         if with_times:
-            from baracuda_kernels.bench.prediction import predict
+            from baracuda_kernels.core.cost.prediction import predict
 
             prediction = predict(plan)
         return Explanation(

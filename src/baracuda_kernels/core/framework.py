@@ -60,6 +60,6 @@ def _find(array: Any) -> Framework | None:
         # A library that is not imported cannot have made the array, so none is imported here.
         loaded = sys.modules.get(package)
         if loaded is not None and isinstance(array, getattr(loaded, base, ())):
-            found: Framework = imported(f"baracuda_kernels.interop.{module}").FRAMEWORK
+            found: Framework = imported(f"baracuda_kernels.arrays.{module}").FRAMEWORK
             return found
     return None

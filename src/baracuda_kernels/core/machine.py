@@ -14,14 +14,14 @@ from baracuda_kernels.core.device import Device, DeviceKind
 
 __all__ = ["cores", "cpu_name", "digest_of_sources", "machine_of", "versions"]
 
-_KERNEL_FOLDERS = ("formula", "gpu", "lang", "ops")
+_KERNEL_FOLDERS = ("formula", "targets", "ops")
 _LIBRARIES = {DeviceKind.CPU: ("numba", "llvmlite", "torch"), DeviceKind.CUDA: ("triton", "torch")}
 
 
 def machine_of(device: Device) -> dict[str, str]:
     """Text by name, the same on machines of the same kind with the same software."""
     if device.kind is DeviceKind.CPU:
-        from baracuda_kernels.lang.threads import get_num_threads
+        from baracuda_kernels.core.threads import get_num_threads
 
         where = {"device": cpu_name(), "threads": str(get_num_threads())}
     else:
@@ -61,7 +61,7 @@ def cores() -> int:
 def _accelerator(index: int) -> tuple[tuple[str, str], ...]:
     import torch
 
-    from baracuda_kernels.gpu.driver import driver
+    from baracuda_kernels.core.cuda_driver import driver
 
     return ("device", torch.cuda.get_device_name(index)), ("driver", str(driver().version()))
 

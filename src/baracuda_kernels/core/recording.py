@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.json_values import plain
 from baracuda_kernels.core.machine import machine_of
-from baracuda_kernels.core.plain import plain
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.turns import Turn
 

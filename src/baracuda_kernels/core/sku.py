@@ -46,7 +46,7 @@ class OpCategory(Enum):
 class BackendKind(Enum):
     """What a kernel is written in, or which library it is from."""
 
-    NUMBA = "numba"
+    NUMBA = "numba"  # also where LLVM is written directly: llvmlite comes with Numba
     TRITON = "triton"
     ATEN = "aten"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant, in_order, make
-from baracuda_kernels.formula.functions import FUNCTIONS, ROUGH
+from baracuda_kernels.formula.function import FUNCTIONS, ROUGH
 from baracuda_kernels.formula.operations import convert, div_roughly, sqrt_roughly, where
 
 __all__ = ["expanded", "expanded_gradients", "gradients", "has_reciprocal"]

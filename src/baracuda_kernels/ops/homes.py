@@ -29,14 +29,14 @@ PLANS = _by_name(
         "fusion": """
             fused fused_backward
         """,
-        "neighbours": """
+        "calculus": """
             cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
             trapezoid_backward
         """,
         "normalization.rms_norm": """
             rms_norm rms_norm_backward
         """,
-        "order": """
+        "order_statistics": """
             order order_backward quantile quantile_backward
         """,
         "reduction": """
@@ -97,14 +97,14 @@ FUNCTIONS = _by_name(
             tan_backward tanh tanh_backward tanhshrink tanhshrink_backward threshold threshold_backward trunc trunc_backward
             trunc_divide trunc_divide_backward where where_backward xlog1py xlog1py_backward xlogy xlogy_backward zeta
         """,
-        "neighbours": """
+        "calculus": """
             cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
             trapezoid_backward
         """,
         "normalization.rms_norm": """
             rms_norm rms_norm_backward
         """,
-        "order": """
+        "order_statistics": """
             median median_backward mode mode_backward nanmedian nanmedian_backward nanpercentile nanpercentile_backward
             nanquantile nanquantile_backward percentile percentile_backward quantile quantile_backward
         """,

@@ -15,7 +15,7 @@ import torch
 from torch import _C
 
 from baracuda_kernels.core.function import Function
-from baracuda_kernels.interop.torch_views import DTYPES
+from baracuda_kernels.targets.aten import DTYPES
 from baracuda_kernels.torch import batching
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from torch import _C
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
+from baracuda_kernels.arrays.torch_arrays import in_forward_mode
 from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Gradient
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.interop.torch_arrays import in_forward_mode
 
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator

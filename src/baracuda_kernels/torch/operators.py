@@ -29,7 +29,7 @@ from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.view import View
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.interop.torch_views import DTYPES
+from baracuda_kernels.targets.aten import DTYPES
 from baracuda_kernels.torch import autocast, gradients
 from baracuda_kernels.torch.schema import Schema
 

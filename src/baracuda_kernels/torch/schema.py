@@ -16,7 +16,7 @@ from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.function import RETURN, Function, Option
 from baracuda_kernels.core.view import Dtype, Number
-from baracuda_kernels.interop.torch_views import DTYPES
+from baracuda_kernels.targets.aten import DTYPES
 
 __all__ = ["Schema"]
 

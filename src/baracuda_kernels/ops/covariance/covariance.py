@@ -22,7 +22,7 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.ops.covariance import reference
 from baracuda_kernels.ops.covariance.cases import CovCases
 from baracuda_kernels.ops.covariance.descriptor import CovBackwardDescriptor, CovDescriptor
-from baracuda_kernels.ops.covariance.room import backward_bytes, forward_bytes
+from baracuda_kernels.ops.covariance.workspace import backward_bytes, forward_bytes
 
 __all__ = ["CovArgs", "CovBackwardArgs", "CovBackwardPlan", "CovPlan"]
 

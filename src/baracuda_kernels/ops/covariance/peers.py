@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, JAX, Call, compiled, jitted
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, JAX, PeerCall, compiled, jitted
 from baracuda_kernels.ops.covariance.descriptor import CovBackwardDescriptor, CovDescriptor, CovKind
 
 
@@ -22,7 +22,7 @@ def _pytorchs(descriptor: CovDescriptor, operands: dict[str, Any]) -> Callable[[
     return lambda x: torch.cov(x, **given)
 
 
-def cov(descriptor: CovDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def cov(descriptor: CovDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     x, function = operands["input"], _pytorchs(descriptor, operands)
     yield ALLOCATING, lambda: function(x)
     yield COMPILED, compiled(function, operands["result"], x)
@@ -30,7 +30,7 @@ def cov(descriptor: CovDescriptor, operands: dict[str, Any]) -> Iterator[tuple[s
         yield JAX, jitted(lambda jax: getattr(jax.numpy, descriptor.kind.value), x)
 
 
-def cov_backward(descriptor: CovBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def cov_backward(descriptor: CovBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     x = operands["input"].detach().clone().requires_grad_()

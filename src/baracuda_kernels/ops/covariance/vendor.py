@@ -13,9 +13,9 @@ import torch
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.stream import Stream
-from baracuda_kernels.interop.torch_views import DTYPES, as_torch, bytes_at, exactly_on
 from baracuda_kernels.ops.covariance.descriptor import CovBackwardDescriptor, CovDescriptor, CovKind
-from baracuda_kernels.ops.covariance.room import LINE, Pieces, backward_pieces, forward_pieces, places
+from baracuda_kernels.ops.covariance.workspace import LINE, Pieces, backward_pieces, forward_pieces, places
+from baracuda_kernels.targets.aten import DTYPES, as_torch, bytes_at, exactly_on
 
 __all__ = ["backward", "forward"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp, exp_nonpositive, expm1, log1pexp, sigmoid
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.hyperbolic import cosh, tanh
+from baracuda_kernels.formula.function import function
+from baracuda_kernels.formula.functions.elementary import LOG2_E, exp, exp_nonpositive, expm1, log1pexp, sigmoid
+from baracuda_kernels.formula.functions.hyperbolic import cosh, tanh
+from baracuda_kernels.formula.functions.pieces import polynomial, ratio, sign_bit, two_product, with_sign
+from baracuda_kernels.formula.functions.powers import hypot
 from baracuda_kernels.formula.operations import absolute, exp2_roughly, fma, rarely, reciprocal, rsqrt_roughly, sqrt, where
-from baracuda_kernels.formula.pieces import polynomial, ratio, sign_bit, two_product, with_sign
-from baracuda_kernels.formula.powers import hypot
+from baracuda_kernels.ops.elementwise.arithmetic import LEFT, times_sigmoid
 from baracuda_kernels.ops.elementwise.gelu import gelu, gelu_tanh
-from baracuda_kernels.ops.elementwise.rows import NUMBERS, Choice, Parameter, Row
-from baracuda_kernels.ops.elementwise.scalars import LEFT, times_sigmoid
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS", "relu", "silu"]
 
@@ -149,33 +149,33 @@ def softsign(x: Expr) -> Expr:
 
 ALPHA, LAMBD = Parameter("alpha", 1.0), Parameter("lambd", 0.5)
 ROWS = (
-    Row("relu", relu, "x where it is positive, else 0.", NUMBERS),
-    Row("relu6", lambda x: where(x <= 0, 0, where(x >= 6, 6, x)), "x limited to 0 and 6.", domain=((-2.0, 8.0),)),
-    Row("leaky_relu", lambda x, negative_slope: where(x > 0, x, x * negative_slope), "x, times negative_slope where it is negative.",
+    ElementwiseRow("relu", relu, "x where it is positive, else 0.", NUMBERS),
+    ElementwiseRow("relu6", lambda x: where(x <= 0, 0, where(x >= 6, 6, x)), "x limited to 0 and 6.", domain=((-2.0, 8.0),)),
+    ElementwiseRow("leaky_relu", lambda x, negative_slope: where(x > 0, x, x * negative_slope), "x, times negative_slope where it is negative.",
         parameters=(Parameter("negative_slope", 0.01),)),
-    Row("threshold", lambda x, threshold, value: where(x <= threshold, value, x), "x above the threshold, else the value.", NUMBERS,
+    ElementwiseRow("threshold", lambda x, threshold, value: where(x <= threshold, value, x), "x above the threshold, else the value.", NUMBERS,
         parameters=(Parameter("threshold", 0.0), Parameter("value", 0.0))),
-    Row("hardtanh", _hardtanh, "x limited to min_val and max_val.", parameters=(Parameter("min_val", -1.0), Parameter("max_val", 1.0))),
-    Row("hardsigmoid", _hardsigmoid, "(x + 3) / 6, limited to 0 and 1.", gradient=_hardsigmoid_gradient),
-    Row("hardswish", lambda x: x * _hardsigmoid(x), "x hardsigmoid(x).", gradient=_hardswish_gradient),
-    Row("hardshrink", lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0, x), "x where |x| > lambd, else 0.", parameters=(LAMBD,)),
-    Row("softshrink", _softshrink, "x moved towards 0 by lambd, and 0 where |x| <= lambd.", parameters=(LAMBD,)),
-    Row("sigmoid", sigmoid, "1 / (1 + exp(-x))."),
-    Row("logsigmoid", lambda x: -log1pexp(-x), "log(sigmoid(x))."),
-    Row("silu", silu, "x sigmoid(x)."),
-    Row("gelu", gelu, "x times the normal distribution function of x; at -inf 0 (NaN in PyTorch).",
+    ElementwiseRow("hardtanh", _hardtanh, "x limited to min_val and max_val.", parameters=(Parameter("min_val", -1.0), Parameter("max_val", 1.0))),
+    ElementwiseRow("hardsigmoid", _hardsigmoid, "(x + 3) / 6, limited to 0 and 1.", gradient=_hardsigmoid_gradient),
+    ElementwiseRow("hardswish", lambda x: x * _hardsigmoid(x), "x hardsigmoid(x).", gradient=_hardswish_gradient),
+    ElementwiseRow("hardshrink", lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0, x), "x where |x| > lambd, else 0.", parameters=(LAMBD,)),
+    ElementwiseRow("softshrink", _softshrink, "x moved towards 0 by lambd, and 0 where |x| <= lambd.", parameters=(LAMBD,)),
+    ElementwiseRow("sigmoid", sigmoid, "1 / (1 + exp(-x))."),
+    ElementwiseRow("logsigmoid", lambda x: -log1pexp(-x), "log(sigmoid(x))."),
+    ElementwiseRow("silu", silu, "x sigmoid(x)."),
+    ElementwiseRow("gelu", gelu, "x times the normal distribution function of x; at -inf 0 (NaN in PyTorch).",
         choice=Choice("approximate", {"none": "gelu", "tanh": "gelu_tanh"})),
-    Row("gelu_tanh", gelu_tanh, "gelu, approximated by tanh."),
-    Row("mish", mish, "x tanh(softplus(x))."),
-    Row("softplus", softplus, "log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold, as in PyTorch.",
+    ElementwiseRow("gelu_tanh", gelu_tanh, "gelu, approximated by tanh."),
+    ElementwiseRow("mish", mish, "x tanh(softplus(x))."),
+    ElementwiseRow("softplus", softplus, "log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold, as in PyTorch.",
         parameters=(Parameter("beta", 1.0), Parameter("threshold", 20.0))),
-    Row("squareplus", squareplus, "(x + sqrt(x x + b)) / 2.", parameters=(Parameter("b", 4.0, "not negative"),)),
-    Row("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(x)), "x where it is positive, else alpha (exp(x) - 1).",
+    ElementwiseRow("squareplus", squareplus, "(x + sqrt(x x + b)) / 2.", parameters=(Parameter("b", 4.0, "not negative"),)),
+    ElementwiseRow("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(x)), "x where it is positive, else alpha (exp(x) - 1).",
         parameters=(ALPHA,)),
-    Row("celu", lambda x, alpha: where(x > 0, x, alpha * expm1(x * (1 / alpha))), "x where it is positive, else alpha (exp(x / alpha) - 1).",
+    ElementwiseRow("celu", lambda x, alpha: where(x > 0, x, alpha * expm1(x * (1 / alpha))), "x where it is positive, else alpha (exp(x / alpha) - 1).",
         parameters=(ALPHA,)),
-    Row("selu", lambda x: where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * expm1(x)),
+    ElementwiseRow("selu", lambda x: where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * expm1(x)),
         "scale · elu(x, alpha), with the constants of self-normalizing networks."),
-    Row("softsign", softsign, "x / (1 + |x|)."),
-    Row("tanhshrink", tanhshrink, "x - tanh(x)."),
+    ElementwiseRow("softsign", softsign, "x / (1 + |x|)."),
+    ElementwiseRow("tanhshrink", tanhshrink, "x - tanh(x)."),
 )  # fmt: skip

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import between, exp_series, log, log1p
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.gamma import zeta
-from baracuda_kernels.formula.incomplete import beta, betaln, igamma, igammac
-from baracuda_kernels.formula.log_sums import logaddexp, logaddexp2, rel_entr
+from baracuda_kernels.formula.function import function
+from baracuda_kernels.formula.functions.elementary import between, exp_series, log, log1p
+from baracuda_kernels.formula.functions.gamma import zeta
+from baracuda_kernels.formula.functions.incomplete import beta, betaln, igamma, igammac
+from baracuda_kernels.formula.functions.log_sums import logaddexp, logaddexp2, rel_entr
+from baracuda_kernels.formula.functions.pieces import LN2, by_element, nearest, power_of_two
+from baracuda_kernels.formula.functions.powers import hypot, pow
+from baracuda_kernels.formula.functions.trigonometry import atan2
 from baracuda_kernels.formula.operations import (
     absolute,
     convert,
@@ -23,12 +26,7 @@ from baracuda_kernels.formula.operations import (
     shr_logical,
     where,
 )
-from baracuda_kernels.formula.pieces import LN2, by_element, nearest, power_of_two
-from baracuda_kernels.formula.powers import hypot, pow
-from baracuda_kernels.formula.trigonometry import atan2
-from baracuda_kernels.ops.elementwise.formats import next_after
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row
-from baracuda_kernels.ops.elementwise.scalars import (
+from baracuda_kernels.ops.elementwise.arithmetic import (
     INFINITY,
     flat,
     floor_quotient,
@@ -44,6 +42,8 @@ from baracuda_kernels.ops.elementwise.scalars import (
     wide_gradient,
     with_sign_of,
 )
+from baracuda_kernels.ops.elementwise.formats import next_after
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -143,41 +143,41 @@ ALPHA = (Parameter("alpha", 1.0),)
 POSITIVE, BITS = ((0.1, 10.0),), (*INTEGERS, *BOOLS)
 APART = ((-20.0, 20.0), (0.5, 4.0))  # of a dividend and a divisor
 ARITHMETIC = (
-    Row("add", _add, "x + alpha y; of booleans, logical OR.", ALL, parameters=ALPHA),
-    Row("sub", lambda x, y, alpha: _plus(x, y, -alpha), "x - alpha y.", NUMBERS, parameters=ALPHA),
-    Row("rsub", lambda x, y, alpha: _plus(y, x, -alpha), "y - alpha x.", NUMBERS, parameters=ALPHA),
-    Row("mul", _chosen(lambda x, y: x & y, lambda x, y: x * y), "x y; of booleans, logical AND.", ALL),
-    Row("div", lambda x, y: x / y,
+    ElementwiseRow("add", _add, "x + alpha y; of booleans, logical OR.", ALL, parameters=ALPHA),
+    ElementwiseRow("sub", lambda x, y, alpha: _plus(x, y, -alpha), "x - alpha y.", NUMBERS, parameters=ALPHA),
+    ElementwiseRow("rsub", lambda x, y, alpha: _plus(y, x, -alpha), "y - alpha x.", NUMBERS, parameters=ALPHA),
+    ElementwiseRow("mul", _chosen(lambda x, y: x & y, lambda x, y: x * y), "x y; of booleans, logical AND.", ALL),
+    ElementwiseRow("div", lambda x, y: x / y,
         "x / y, for floats only; with rounding_mode, trunc_divide or floor_divide.", domain=APART,
         choice=Choice("rounding_mode", {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"})),
-    Row("floor_divide", floor_quotient,
+    ElementwiseRow("floor_divide", floor_quotient,
         "x / y rounded down; integers divided by 0 give 0 (PyTorch raises).", NUMBERS, domain=APART, gradient=flat),
-    Row("trunc_divide", truncated_quotient,
+    ElementwiseRow("trunc_divide", truncated_quotient,
         "x / y rounded towards 0; integers divided by 0 give 0 (PyTorch raises).", NUMBERS, domain=APART, gradient=flat),
-    Row("remainder", floor_remainder,
+    ElementwiseRow("remainder", floor_remainder,
         "The remainder of floor_divide, with the sign of y; integers by 0 give 0 (PyTorch raises).", NUMBERS, domain=APART),
-    Row("fmod", truncated_remainder,
+    ElementwiseRow("fmod", truncated_remainder,
         "The remainder of trunc_divide, with the sign of x; integers by 0 give 0 (PyTorch raises).", NUMBERS,
         domain=APART),
-    Row("mulhi", mul_high, "The upper half of the product of two integers.", INTEGERS, differentiable=False),
-    Row("gcd", greatest_divisor, "The greatest common divisor.", INTEGERS, domain=((-100.0, 100.0),), differentiable=False),
-    Row("lcm", least_multiple, "The least common multiple.", INTEGERS, domain=((-12.0, 12.0),), differentiable=False),
-    Row("maximum", _chosen(lambda x, y: x | y, larger), "The larger one; NaN if one of them is.", ALL, gradient=_shared),
-    Row("minimum", _chosen(lambda x, y: x & y, smaller), "The smaller one; NaN if one of them is.", ALL,
+    ElementwiseRow("mulhi", mul_high, "The upper half of the product of two integers.", INTEGERS, differentiable=False),
+    ElementwiseRow("gcd", greatest_divisor, "The greatest common divisor.", INTEGERS, domain=((-100.0, 100.0),), differentiable=False),
+    ElementwiseRow("lcm", least_multiple, "The least common multiple.", INTEGERS, domain=((-12.0, 12.0),), differentiable=False),
+    ElementwiseRow("maximum", _chosen(lambda x, y: x | y, larger), "The larger one; NaN if one of them is.", ALL, gradient=_shared),
+    ElementwiseRow("minimum", _chosen(lambda x, y: x & y, smaller), "The smaller one; NaN if one of them is.", ALL,
         gradient=lambda d, x, y: _shared(d, x, y)[::-1]),
-    Row("fmax", lambda x, y: where((x >= y) | is_nan(y), x, y), "The larger one; NaN only if both are.", NUMBERS),
-    Row("fmin", lambda x, y: where((x <= y) | is_nan(y), x, y), "The smaller one; NaN only if both are.", NUMBERS),
-    Row("copysign", with_sign_of, "x with the sign of y."),
-    Row("heaviside", lambda x, y: where(eq(x, 0), y, where(x > 0, constant(1, x.element), 0)),
+    ElementwiseRow("fmax", lambda x, y: where((x >= y) | is_nan(y), x, y), "The larger one; NaN only if both are.", NUMBERS),
+    ElementwiseRow("fmin", lambda x, y: where((x <= y) | is_nan(y), x, y), "The smaller one; NaN only if both are.", NUMBERS),
+    ElementwiseRow("copysign", with_sign_of, "x with the sign of y."),
+    ElementwiseRow("heaviside", lambda x, y: where(eq(x, 0), y, where(x > 0, constant(1, x.element), 0)),
         "0 where x is negative, 1 where it is positive, y at 0; 0 at NaN (NaN in NumPy).", NUMBERS, differentiable=False,
         operands=("input", "values")),
-    Row("nextafter", next_after(ElementKind.F32), "The next number of the dtype from x towards y.", by_element=next_after,
+    ElementwiseRow("nextafter", next_after(ElementKind.F32), "The next number of the dtype from x towards y.", by_element=next_after,
         gradient=lambda d, x, y: (where(eq(x, y), 0, d), _none(d))),
-    Row("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative.",
+    ElementwiseRow("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative.",
         operands=("input", "weight")),
 )  # fmt: skip
 COMPARISONS = tuple(
-    Row(name, formula, says, ALL, BOOL, differentiable=False)
+    ElementwiseRow(name, formula, says, ALL, BOOL, differentiable=False)
     for name, formula, says in (
         ("eq", eq, "x = y."),
         ("ne", ne, "x != y; NaN differs from itself."),
@@ -191,7 +191,7 @@ COMPARISONS = tuple(
     )
 )
 BITWISE = tuple(
-    Row(name, formula, says, elements, domain=((-8.0, 8.0), (0.0, 9.0)), differentiable=False)
+    ElementwiseRow(name, formula, says, elements, domain=((-8.0, 8.0), (0.0, 9.0)), differentiable=False)
     for name, formula, says, elements in (
         ("bitwise_and", lambda x, y: x & y, "Bitwise AND.", BITS),
         ("bitwise_or", lambda x, y: x | y, "Bitwise OR.", BITS),
@@ -205,26 +205,26 @@ BITWISE = tuple(
     )
 )  # fmt: skip
 FUNCTIONS = (
-    Row("pow", _pow, "x to the power of y; negative powers of integers are 0, except of 1 and -1.", NUMBERS,
+    ElementwiseRow("pow", _pow, "x to the power of y; negative powers of integers are 0, except of 1 and -1.", NUMBERS,
         domain=((0.1, 6.0), (-4.0, 4.0)), operands=("input", "exponent")),
-    Row("float_power", _float_power, "x to the power of y, in f64.", NUMBERS, F64, domain=((0.1, 6.0), (-4.0, 4.0)),
+    ElementwiseRow("float_power", _float_power, "x to the power of y, in f64.", NUMBERS, F64, domain=((0.1, 6.0), (-4.0, 4.0)),
         wide=True, gradient=wide_gradient(pow), operands=("input", "exponent")),
-    Row("atan2", atan2, "The angle of the point (y, x), from -pi to pi."),
-    Row("hypot", hypot, "sqrt(x x + y y), which overflows only if the result does."),
-    Row("ldexp", ldexp, "x · 2^y; y is a float and need not be an integer."),
-    Row("logaddexp", logaddexp, "log(exp(x) + exp(y)).", domain=((0.5, 8.0),)),
-    Row("logaddexp2", logaddexp2, "log2(2^x + 2^y).", domain=((0.5, 8.0),)),
-    Row("xlogy", xlogy, "x log(y); 0 where x is 0.", domain=((-4.0, 4.0), (0.05, 20.0))),
-    Row("xlog1py", xlog1py, "x log(1 + y); 0 where x is 0.", domain=((-4.0, 4.0), (-0.9, 20.0))),
-    Row("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, +inf where one is negative.", domain=POSITIVE),
-    Row("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
+    ElementwiseRow("atan2", atan2, "The angle of the point (y, x), from -pi to pi."),
+    ElementwiseRow("hypot", hypot, "sqrt(x x + y y), which overflows only if the result does."),
+    ElementwiseRow("ldexp", ldexp, "x · 2^y; y is a float and need not be an integer."),
+    ElementwiseRow("logaddexp", logaddexp, "log(exp(x) + exp(y)).", domain=((0.5, 8.0),)),
+    ElementwiseRow("logaddexp2", logaddexp2, "log2(2^x + 2^y).", domain=((0.5, 8.0),)),
+    ElementwiseRow("xlogy", xlogy, "x log(y); 0 where x is 0.", domain=((-4.0, 4.0), (0.05, 20.0))),
+    ElementwiseRow("xlog1py", xlog1py, "x log(1 + y); 0 where x is 0.", domain=((-4.0, 4.0), (-0.9, 20.0))),
+    ElementwiseRow("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, +inf where one is negative.", domain=POSITIVE),
+    ElementwiseRow("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
         parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
-    Row("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,
+    ElementwiseRow("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,
         differentiable=False),
-    Row("igammac", igammac, "1 - igamma(x, y), accurate where that is small.", domain=POSITIVE, differentiable=False),
-    Row("zeta", zeta, "The Hurwitz zeta function: the sum of (k + y)^-x over k = 0, 1, ….", domain=((1.2, 8.0), (0.5, 10.0)),
+    ElementwiseRow("igammac", igammac, "1 - igamma(x, y), accurate where that is small.", domain=POSITIVE, differentiable=False),
+    ElementwiseRow("zeta", zeta, "The Hurwitz zeta function: the sum of (k + y)^-x over k = 0, 1, ….", domain=((1.2, 8.0), (0.5, 10.0)),
         differentiable=False),
-    Row("beta", beta, "gamma(x) gamma(y) / gamma(x + y).", domain=((0.5, 6.0),)),
-    Row("betaln", betaln, "The logarithm of |beta(x, y)|.", domain=((1.5, 10.0),)),
+    ElementwiseRow("beta", beta, "gamma(x) gamma(y) / gamma(x + y).", domain=((0.5, 6.0),)),
+    ElementwiseRow("betaln", betaln, "The logarithm of |beta(x, y)|.", domain=((1.5, 10.0),)),
 )  # fmt: skip
 ROWS = (*ARITHMETIC, *COMPARISONS, *BITWISE, *FUNCTIONS)

@@ -15,7 +15,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import Program, in_order, read_by
 from baracuda_kernels.ops.elementwise.descriptor import ElementwiseDescriptor
-from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 
 __all__ = ["ElementByElement", "ElementwiseCases"]
 
@@ -60,7 +60,7 @@ class ElementwiseCases(ElementByElement):
         """Those that make sense for the element."""
         return [kind for kind in self.descriptor.KINDS if self._serves(self.descriptor.TABLE[kind.value], element)]
 
-    def _serves(self, row: Row, element: ElementKind) -> bool:
+    def _serves(self, row: ElementwiseRow, element: ElementKind) -> bool:
         return element in row.elements and (row.differentiable or not self.descriptor.IS_BACKWARD)
 
     def corners(self, element: ElementKind) -> Iterator[ElementwiseDescriptor]:

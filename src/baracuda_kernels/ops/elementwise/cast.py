@@ -28,6 +28,6 @@ class CastPlan(Plan[CastDescriptor, CastArgs]):
     reference = staticmethod(reference_cast.cast)
     cases = CastCases(CastDescriptor)
     kernels = (
-        Kernel("numba.cast", BackendKind.NUMBA, "numba:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
+        Kernel("llvm.cast", BackendKind.NUMBA, "llvm:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
         Kernel("triton.cast", BackendKind.TRITON, "triton:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
     )

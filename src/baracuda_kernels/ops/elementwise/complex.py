@@ -23,11 +23,11 @@ from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Expr, Program, input_of
+from baracuda_kernels.formula.functions.trigonometry import cos, sin
 from baracuda_kernels.formula.operations import bitcast, convert
-from baracuda_kernels.formula.trigonometry import cos, sin
+from baracuda_kernels.ops.elementwise.arithmetic import bits_of
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
-from baracuda_kernels.ops.elementwise.scalars import bits_of
 
 __all__ = [
     "ComplexArgs", "ComplexBackwardArgs", "ComplexBackwardDescriptor", "ComplexBackwardPlan", "ComplexDescriptor", "ComplexKind",
@@ -164,7 +164,7 @@ def _reference_backward(descriptor: ComplexBackwardDescriptor, d_result: Any, in
 def _kernels(name: str) -> tuple[Kernel, ...]:
     limits, elements = (rank_at_most("shape", 8),), tuple(OF_PARTS)
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:of_complexes", in_its_register, elements, limits),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:of_complexes", in_its_register, elements, limits),
         Kernel(f"triton.{name}", BackendKind.TRITON, "triton:of_complexes", in_its_register, elements, limits),
     )
 

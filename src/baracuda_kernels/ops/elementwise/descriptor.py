@@ -12,7 +12,7 @@ from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.ops.elementwise.program import program_of
-from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
 __all__ = [
@@ -57,7 +57,7 @@ def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: 
 class ElementwiseDescriptor(OnElements):
     """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own."""
 
-    TABLE: ClassVar[Mapping[str, Row]]
+    TABLE: ClassVar[Mapping[str, ElementwiseRow]]
     KINDS: ClassVar[Any]  # the enum of the table's names
     OPERANDS: ClassVar[tuple[str, ...]]
     IS_BACKWARD: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class ElementwiseDescriptor(OnElements):
         return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
 
     @property
-    def row(self) -> Row:
+    def row(self) -> ElementwiseRow:
         return self.TABLE[self.kind.value]
 
     @property

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
-from baracuda_kernels.formula.pieces import sign_bit, with_sign
-from baracuda_kernels.ops.elementwise.scalars import INFINITY, bits_of, is_negative, smaller
+from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
 __all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
 
 Formula = Callable[..., Expr]
 
 
-class Format(NamedTuple):
+class ElementFormat(NamedTuple):
     exponent_bits: int
     fraction_bits: int
 
@@ -30,10 +30,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    ElementKind.F16: Format(5, 10),
-    ElementKind.BF16: Format(8, 7),
-    ElementKind.F32: Format(8, 23),
-    ElementKind.F64: Format(11, 52),
+    ElementKind.F16: ElementFormat(5, 10),
+    ElementKind.BF16: ElementFormat(8, 7),
+    ElementKind.F32: ElementFormat(8, 23),
+    ElementKind.F64: ElementFormat(11, 52),
 }
 
 

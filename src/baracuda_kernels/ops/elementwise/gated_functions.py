@@ -9,19 +9,19 @@ from typing import Any
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View, axis_of
-from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 from baracuda_kernels.ops.elementwise.table_functions import Elementwise
 
 __all__ = ["GatedActivation"]
 
-Call = tuple[tuple[Any, ...], dict[str, Any]]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class GatedActivation(Elementwise):
     """Of one array it takes the halves along `dim`, as views of its memory."""
 
     @staticmethod
-    def more(row: Row) -> Sequence[inspect.Parameter]:
+    def more(row: ElementwiseRow) -> Sequence[inspect.Parameter]:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return (
             inspect.Parameter(row.operands[1], kind, annotation=View, default=None),
@@ -36,7 +36,7 @@ class GatedActivation(Elementwise):
         given, named = self.spread(given, named)
         return super().select(*given, **named)
 
-    def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The call with both operands. In place of the second one the axis may stand, as it does in PyTorch."""
         rest = dict(named)
         first, second = self.inputs

@@ -10,13 +10,13 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import LOG2_E, exp_nonpositive, sigmoid
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.normal import ndtr
+from baracuda_kernels.formula.function import function
+from baracuda_kernels.formula.functions.elementary import LOG2_E, exp_nonpositive, sigmoid
+from baracuda_kernels.formula.functions.normal import ndtr
+from baracuda_kernels.formula.functions.pieces import polynomial, two_product
 from baracuda_kernels.formula.operations import absolute, convert, exp2_roughly, fma, reciprocal, where
-from baracuda_kernels.formula.pieces import polynomial, two_product
-from baracuda_kernels.ops.elementwise.scalars import times_sigmoid
+from baracuda_kernels.ops.elementwise.arithmetic import times_sigmoid
 
 __all__ = ["gelu", "gelu_tanh"]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.operations import absolute, convert, eq, trunc, where
+from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, floor_quotient, floor_remainder, with_sign_of
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent
-from baracuda_kernels.ops.elementwise.rows import NUMBERS, Row
-from baracuda_kernels.ops.elementwise.scalars import INFINITY, floor_quotient, floor_remainder, with_sign_of
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, ElementwiseRow
 
 __all__ = ["BINARY_PAIRS", "UNARY_PAIRS", "PairRow"]
 
 
 @dataclass(frozen=True)
-class PairRow(Row):
+class PairRow(ElementwiseRow):
     """An op with two results, of which `formula` gives both. One of them has a gradient."""
 
     second: ElementKind | None = None  # the element of the second result; by default that of the operands

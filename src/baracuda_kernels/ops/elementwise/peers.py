@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled, differentiated
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, PeerCall, compiled, differentiated
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor
 from baracuda_kernels.ops.elementwise.complex import ComplexDescriptor
 from baracuda_kernels.ops.elementwise.descriptor import (
@@ -21,7 +21,7 @@ __all__ = [
     "unary", "unary_backward", "unary_pair", "where",
 ]  # fmt: skip
 
-Peers = Iterator[tuple[str, Call]]
+Peers = Iterator[tuple[str, PeerCall]]
 HANDED_BACK = ("positive", "conj", "real")  # of real numbers PyTorch's result is the operand itself, and nothing is written
 
 

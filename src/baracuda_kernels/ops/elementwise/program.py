@@ -12,12 +12,12 @@ from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradie
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.ops.elementwise.rounding import converted
-from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 
 __all__ = ["computed_in", "program_of"]
 
 
-def computed_in(row: Row, element: ElementKind) -> ElementKind:
+def computed_in(row: ElementwiseRow, element: ElementKind) -> ElementKind:
     """What the numbers of a problem are computed in."""
     return ElementKind.F64 if element is ElementKind.F32 and row.wide else register(element)
 
@@ -25,7 +25,7 @@ def computed_in(row: Row, element: ElementKind) -> ElementKind:
 @functools.lru_cache(maxsize=4096)
 def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[bool, ...]) -> Program:
     """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers."""
-    row: Row = descriptor.TABLE[kind.value]
+    row: ElementwiseRow = descriptor.TABLE[kind.value]
     result_element = element if row.result is None else row.result
     computing = computed_in(row, element)
     tensors = sum(present)
@@ -53,7 +53,9 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
     return Program(inputs, outputs, into_operations(stored, all(target in HALVES for target in outputs)), numbers_given)
 
 
-def _gradients(row: Row, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]) -> list[Expr]:
+def _gradients(
+    row: ElementwiseRow, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]
+) -> list[Expr]:
     if row.gradient is None:
         return gradients(row.formula_for(element)(*operands, *parameters), operands, upstream)
     found = row.gradient(upstream, *operands, *parameters)

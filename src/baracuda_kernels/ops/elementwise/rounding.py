@@ -5,7 +5,7 @@ from __future__ import annotations
 from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, register
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, ne, where
-from baracuda_kernels.ops.elementwise.scalars import bits_of
+from baracuda_kernels.ops.elementwise.arithmetic import bits_of
 
 __all__ = ["converted"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "Parameter", "Row"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "Parameter", "ElementwiseRow"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
 BOOLS = (ElementKind.BOOL,)
@@ -41,7 +41,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Row:
+class ElementwiseRow:
     """One elementwise op.
 
     `formula` takes an expression for each operand, then one for each parameter, and gives the result. Halves are computed in f32, with

@@ -13,7 +13,7 @@ from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View, beside, broadcast_shape
 from baracuda_kernels.formula.expression import Expr, constant, number_beside, traced_like, untraced
-from baracuda_kernels.ops.elementwise.rows import Choice, Parameter, Row
+from baracuda_kernels.ops.elementwise.rows import Choice, ElementwiseRow, Parameter
 
 __all__ = ["Elementwise", "backward", "forward"]
 
@@ -24,12 +24,12 @@ MOST = 511  # the size of an integer that an option is, and a row's parameter
 class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
-    def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: Row) -> None:
+    def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: ElementwiseRow) -> None:
         super().__init__(describe, plan, gradient, names)
         self.row, self.former = row, row.former
 
     @staticmethod
-    def more(row: Row) -> Sequence[inspect.Parameter]:
+    def more(row: ElementwiseRow) -> Sequence[inspect.Parameter]:
         """Parameters besides operands and those of the row, or instead of them."""
         return ()
 
@@ -84,14 +84,14 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
     return str(choice.otherwise), (float(value),)
 
 
-def forward(row: Row, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
+def forward(row: ElementwiseRow, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
     """The function of a row; `results` are its names for those of the plan, where there are two."""
     gradient = f"{row.name}_backward" if row.differentiable else None
     describe, renamed = _description(row, plan, row.name, (), row.says, kind.more(row))
     return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
 
 
-def backward(row: Row, plan: Any, of: str, upstream: str) -> Function:
+def backward(row: ElementwiseRow, plan: Any, of: str, upstream: str) -> Function:
     """The gradient of the function `of`, which is that of a row; `upstream` is its name for the gradient of the row's result."""
     says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
     describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
@@ -102,7 +102,7 @@ def backward(row: Row, plan: Any, of: str, upstream: str) -> Function:
 
 
 def _description(
-    row: Row, plan: Any, name: str, leading: Sequence[str], says: str, more: Sequence[inspect.Parameter]
+    row: ElementwiseRow, plan: Any, name: str, leading: Sequence[str], says: str, more: Sequence[inspect.Parameter]
 ) -> tuple[Any, dict[str, str]]:
     """How a row's descriptor follows from arrays, and the function's names of operands with the plan's. What is `more` than operands and
     parameters, the function itself sees to."""

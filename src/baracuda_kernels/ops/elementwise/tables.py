@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from baracuda_kernels.ops.elementwise import activation_rows, binary_rows, gated_rows, ternary_rows, unary_rows
-from baracuda_kernels.ops.elementwise.rows import Row
+from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 
 __all__ = ["BINARY", "GATED", "TERNARY", "UNARY"]
 
 
-def _by_name(*tables: tuple[Row, ...]) -> dict[str, Row]:
+def _by_name(*tables: tuple[ElementwiseRow, ...]) -> dict[str, ElementwiseRow]:
     return {row.name: row for table in tables for row in table}
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from baracuda_kernels.formula.derive import gradients
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.functions import function
-from baracuda_kernels.formula.incomplete import betainc
+from baracuda_kernels.formula.function import function
+from baracuda_kernels.formula.functions.incomplete import betainc
 from baracuda_kernels.formula.operations import absolute, fma, where
-from baracuda_kernels.ops.elementwise.rows import NUMBERS, Parameter, Row
-from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, larger, smaller
+from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, NAN, larger, smaller
+from baracuda_kernels.ops.elementwise.rows import NUMBERS, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -40,17 +40,17 @@ def _betainc_gradient(d: Expr, a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, E
 VALUE, POSITIVE = (Parameter("value", 1.0),), ((0.5, 4.0),)
 TENSORS = ("input", "tensor1", "tensor2")
 ROWS = (
-    Row("clamp", lambda x, low, high: smaller(larger(x, low), high), "x limited to min and max, or to one of them; if min > max, max.",
+    ElementwiseRow("clamp", lambda x, low, high: smaller(larger(x, low), high), "x limited to min and max, or to one of them; if min > max, max.",
         NUMBERS, gradient=_clamp_gradient, operands=("input", "min", "max"), left_out={"min": -INFINITY, "max": INFINITY}),
-    Row("lerp", lerp, "Linear interpolation: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
+    ElementwiseRow("lerp", lerp, "Linear interpolation: x + weight (end - x).", domain=((0.5, 4.0), (0.5, 4.0), (0.0, 1.0)), wide=True,
         operands=("input", "end", "weight")),
-    Row("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "input + value tensor1 tensor2.", NUMBERS, parameters=VALUE, domain=POSITIVE,
+    ElementwiseRow("addcmul", lambda x, a, b, value: _affine(value * a, b, x), "input + value tensor1 tensor2.", NUMBERS, parameters=VALUE, domain=POSITIVE,
         wide=True, operands=TENSORS),
-    Row("addcdiv", lambda x, a, b, value: x + value * a / b, "input + value tensor1 / tensor2.", parameters=VALUE, domain=POSITIVE, wide=True,
+    ElementwiseRow("addcdiv", lambda x, a, b, value: x + value * a / b, "input + value tensor1 / tensor2.", parameters=VALUE, domain=POSITIVE, wide=True,
         operands=TENSORS),
-    Row("fma", fma, "a b + c, rounded once."),
-    Row("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS,
+    ElementwiseRow("fma", fma, "a b + c, rounded once."),
+    ElementwiseRow("affine", _affine, "x scale + shift; floats are rounded once, integers wrap around.", NUMBERS,
         operands=("input", "scale", "shift")),
-    Row("betainc", betainc, "The regularized incomplete beta function; the gradients of a and b are NaN.",
+    ElementwiseRow("betainc", betainc, "The regularized incomplete beta function; the gradients of a and b are NaN.",
         domain=((0.5, 5.0), (0.5, 5.0), (0.05, 0.95)), gradient=_betainc_gradient, operands=("a", "b", "x")),
 )  # fmt: skip

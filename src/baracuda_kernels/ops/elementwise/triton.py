@@ -5,10 +5,10 @@ from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.formula.present import of_present
-from baracuda_kernels.formula.triton_launch import calls, kernel
-from baracuda_kernels.formula.views import OverViews, views_of_parts
-from baracuda_kernels.gpu.launch import launcher
+from baracuda_kernels.targets.cuda.formulas.elementwise import calls, kernel
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.operand_views import OverViews, views_of_parts
+from baracuda_kernels.targets.optional_operands import of_present
 
 __all__ = ["elementwise", "of_complexes"]
 

@@ -6,14 +6,27 @@ import math
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.bessel import i0, i0e, i1, i1e
-from baracuda_kernels.formula.elementary import exp, exp2, expm1, log, log1p, log1p_nonnegative, log1p_roughly, log2, log10
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.functions import function, once_derived
-from baracuda_kernels.formula.gamma import digamma, gamma, lgamma, polygamma
-from baracuda_kernels.formula.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from baracuda_kernels.formula.log_sums import log1mexp
-from baracuda_kernels.formula.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.functions.bessel import i0, i0e, i1, i1e
+from baracuda_kernels.formula.functions.elementary import (
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    log1p_nonnegative,
+    log1p_roughly,
+    log2,
+    log10,
+)
+from baracuda_kernels.formula.functions.gamma import digamma, gamma, lgamma, polygamma
+from baracuda_kernels.formula.functions.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from baracuda_kernels.formula.functions.log_sums import log1mexp
+from baracuda_kernels.formula.functions.normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from baracuda_kernels.formula.functions.pieces import ratio
+from baracuda_kernels.formula.functions.powers import cbrt, pow, rsqrt
+from baracuda_kernels.formula.functions.trigonometry import acos, asin, atan, cos, sin, sinc, tan
 from baracuda_kernels.formula.operations import (
     absolute,
     ceil,
@@ -30,12 +43,9 @@ from baracuda_kernels.formula.operations import (
     trunc,
     where,
 )
-from baracuda_kernels.formula.pieces import ratio
-from baracuda_kernels.formula.powers import cbrt, pow, rsqrt
-from baracuda_kernels.formula.trigonometry import acos, asin, atan, cos, sin, sinc, tan
+from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, NAN, flat, is_negative, power_of_integers, truth
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, Parameter, Row
-from baracuda_kernels.ops.elementwise.scalars import INFINITY, NAN, flat, is_negative, power_of_integers, truth
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -132,44 +142,44 @@ def _integer_pow(x: Expr, exponent: Expr) -> Expr:
 
 POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
 ARITHMETIC = (
-    Row("neg", lambda x: -x, "-x.", NUMBERS),
-    Row("positive", lambda x: x, "x itself.", ALL),
-    Row("conj", lambda x: x, "The complex conjugate; of real numbers, x itself.", NUMBERS),
-    Row("real", lambda x: x, "The real part; of real numbers, x itself.", NUMBERS),
-    Row("imag", lambda x: constant(0, x.element), "The imaginary part; of real numbers 0 (PyTorch raises).", NUMBERS),
-    Row("angle", lambda x: where(x < 0, math.pi, where(is_nan(x), x, 0)),
+    ElementwiseRow("neg", lambda x: -x, "-x.", NUMBERS),
+    ElementwiseRow("positive", lambda x: x, "x itself.", ALL),
+    ElementwiseRow("conj", lambda x: x, "The complex conjugate; of real numbers, x itself.", NUMBERS),
+    ElementwiseRow("real", lambda x: x, "The real part; of real numbers, x itself.", NUMBERS),
+    ElementwiseRow("imag", lambda x: constant(0, x.element), "The imaginary part; of real numbers 0 (PyTorch raises).", NUMBERS),
+    ElementwiseRow("angle", lambda x: where(x < 0, math.pi, where(is_nan(x), x, 0)),
         "pi where x is negative, else 0; of -0.0 it is 0, as in PyTorch (pi in NumPy).", gradient=flat),
-    Row("abs", absolute, "The absolute value; the lowest integer stays as it is.", NUMBERS),
-    Row("sign", _sign, "1, 0 or -1; NaN at NaN, as in NumPy and JAX (0 in PyTorch).", ALL, gradient=flat),
-    Row("sgn", _sign, "x / |x|; of real numbers, the sign.", ALL, gradient=flat),
-    Row("reciprocal", lambda x: 1 / x, "1 / x.", domain=((0.1, 10.0),)),
-    Row("square", lambda x: x * x, "x²; integers wrap around.", NUMBERS),
-    Row("sqrt", sqrt, "The square root, correctly rounded.", domain=POSITIVE),
-    Row("rsqrt", rsqrt, "1 / sqrt(x).", domain=POSITIVE),
-    Row("cbrt", cbrt, "The cube root.", domain=LARGE),
-    Row("integer_pow", _integer_pow, "x to an integer power; negative powers of integers are 0, except of 1 and -1.", NUMBERS,
+    ElementwiseRow("abs", absolute, "The absolute value; the lowest integer stays as it is.", NUMBERS),
+    ElementwiseRow("sign", _sign, "1, 0 or -1; NaN at NaN, as in NumPy and JAX (0 in PyTorch).", ALL, gradient=flat),
+    ElementwiseRow("sgn", _sign, "x / |x|; of real numbers, the sign.", ALL, gradient=flat),
+    ElementwiseRow("reciprocal", lambda x: 1 / x, "1 / x.", domain=((0.1, 10.0),)),
+    ElementwiseRow("square", lambda x: x * x, "x²; integers wrap around.", NUMBERS),
+    ElementwiseRow("sqrt", sqrt, "The square root, correctly rounded.", domain=POSITIVE),
+    ElementwiseRow("rsqrt", rsqrt, "1 / sqrt(x).", domain=POSITIVE),
+    ElementwiseRow("cbrt", cbrt, "The cube root.", domain=LARGE),
+    ElementwiseRow("integer_pow", _integer_pow, "x to an integer power; negative powers of integers are 0, except of 1 and -1.", NUMBERS,
         parameters=(Parameter("exponent", 2, "an integer"),)),
-    Row("deg2rad", lambda x: x * (math.pi / 180), "From degrees to radians.", domain=((-360.0, 360.0),)),
-    Row("rad2deg", lambda x: x * (180 / math.pi), "From radians to degrees."),
-    Row("floor", _of_floats(floor), "Rounded down to an integer.", NUMBERS),
-    Row("ceil", _of_floats(ceil), "Rounded up to an integer.", NUMBERS),
-    Row("round", _of_floats(rint), "The nearest integer, ties to even; with decimals, round_decimals.", NUMBERS,
+    ElementwiseRow("deg2rad", lambda x: x * (math.pi / 180), "From degrees to radians.", domain=((-360.0, 360.0),)),
+    ElementwiseRow("rad2deg", lambda x: x * (180 / math.pi), "From radians to degrees."),
+    ElementwiseRow("floor", _of_floats(floor), "Rounded down to an integer.", NUMBERS),
+    ElementwiseRow("ceil", _of_floats(ceil), "Rounded up to an integer.", NUMBERS),
+    ElementwiseRow("round", _of_floats(rint), "The nearest integer, ties to even; with decimals, round_decimals.", NUMBERS,
         choice=Choice("decimals", {0: "round"}, otherwise="round_decimals")),
-    Row("round_decimals", _round_decimals, "The nearest number with that many decimals, ties to even; negative ones round to powers of ten.",
+    ElementwiseRow("round_decimals", _round_decimals, "The nearest number with that many decimals, ties to even; negative ones round to powers of ten.",
         wide=True, gradient=lambda d, x, decimals: flat(d, x), parameters=(Parameter("decimals", 2, "an integer"),)),
-    Row("trunc", _of_floats(trunc), "Rounded towards zero to an integer.", NUMBERS),
-    Row("frac", lambda x: x - trunc(x), "The fractional part, x - trunc(x), with the sign of x."),
-    Row("mantissa", lambda x: mantissa_and_exponent(x)[0], "The mantissa of `frexp`, from 0.5 to 1 with the sign of x.",
+    ElementwiseRow("trunc", _of_floats(trunc), "Rounded towards zero to an integer.", NUMBERS),
+    ElementwiseRow("frac", lambda x: x - trunc(x), "The fractional part, x - trunc(x), with the sign of x."),
+    ElementwiseRow("mantissa", lambda x: mantissa_and_exponent(x)[0], "The mantissa of `frexp`, from 0.5 to 1 with the sign of x.",
         gradient=mantissa_gradient),
-    Row("nan_to_num", nan_to_num(F32), "NaN and infinities replaced by finite numbers.", NUMBERS, by_element=nan_to_num,
+    ElementwiseRow("nan_to_num", nan_to_num(F32), "NaN and infinities replaced by finite numbers.", NUMBERS, by_element=nan_to_num,
         parameters=(Parameter("nan", 0.0), Parameter("posinf", NAN, "NaN: the largest number of the element"),
                     Parameter("neginf", NAN, "NaN: the lowest number of the element"))),
-    Row("reduce_precision", reduce_precision(F32), "Rounded to fewer exponent and fraction bits; numbers too small for them become 0.",
+    ElementwiseRow("reduce_precision", reduce_precision(F32), "Rounded to fewer exponent and fraction bits; numbers too small for them become 0.",
         parameters=(Parameter("exponent_bits", 8, "at least 1"), Parameter("mantissa_bits", 7)), domain=LARGE,
         by_element=reduce_precision, gradient=lambda d, x, *bits: reduce_precision(d.element)(d, *bits)),
 )  # fmt: skip
 PROPERTIES = tuple(
-    Row(name, formula, says, elements, BOOL, differentiable=False)
+    ElementwiseRow(name, formula, says, elements, BOOL, differentiable=False)
     for name, formula, says, elements in (
         ("isnan", _test(is_nan), "Whether it is NaN.", ALL),
         ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", ALL),
@@ -183,7 +193,7 @@ PROPERTIES = tuple(
     )
 )
 BITWISE = tuple(
-    Row(name, formula, says, elements, differentiable=False)
+    ElementwiseRow(name, formula, says, elements, differentiable=False)
     for name, formula, says, elements in (
         ("bitwise_not", lambda x: ~x, "Bitwise NOT: every bit inverted.", (*INTEGERS, *BOOLS)),
         ("population_count", popcount, "The number of bits that are set; negative numbers are in two's complement.", INTEGERS),
@@ -191,47 +201,47 @@ BITWISE = tuple(
     )
 )
 FUNCTIONS = (
-    Row("exp", exp, "e to the power of x.", domain=LARGE),
-    Row("exp2", exp2, "2 to the power of x.", domain=LARGE),
-    Row("expm1", expm1, "exp(x) - 1, accurate around 0."),
-    Row("log", log, "The natural logarithm.", domain=POSITIVE),
-    Row("log2", log2, "The logarithm to base 2.", domain=POSITIVE),
-    Row("log10", log10, "The logarithm to base 10.", domain=POSITIVE),
-    Row("log1p", log1p, "log(1 + x), accurate around 0.", domain=((-0.9, 20.0),)),
-    Row("log1mexp", log1mexp, "log(1 - exp(-x)).", domain=((0.05, 10.0),)),
-    Row("logit", logit, "log(x / (1 - x)).", parameters=(Parameter("eps", NAN, "x is kept within [eps, 1 - eps]; NaN: as it is"),),
+    ElementwiseRow("exp", exp, "e to the power of x.", domain=LARGE),
+    ElementwiseRow("exp2", exp2, "2 to the power of x.", domain=LARGE),
+    ElementwiseRow("expm1", expm1, "exp(x) - 1, accurate around 0."),
+    ElementwiseRow("log", log, "The natural logarithm.", domain=POSITIVE),
+    ElementwiseRow("log2", log2, "The logarithm to base 2.", domain=POSITIVE),
+    ElementwiseRow("log10", log10, "The logarithm to base 10.", domain=POSITIVE),
+    ElementwiseRow("log1p", log1p, "log(1 + x), accurate around 0.", domain=((-0.9, 20.0),)),
+    ElementwiseRow("log1mexp", log1mexp, "log(1 - exp(-x)).", domain=((0.05, 10.0),)),
+    ElementwiseRow("logit", logit, "log(x / (1 - x)).", parameters=(Parameter("eps", NAN, "x is kept within [eps, 1 - eps]; NaN: as it is"),),
         domain=((0.02, 0.98),)),
-    Row("entr", entr, "-x log(x); 0 at 0, -inf where x is negative.", domain=((0.02, 4.0),)),
-    Row("sin", sin, "The sine.", domain=LARGE),
-    Row("cos", cos, "The cosine.", domain=LARGE),
-    Row("tan", tan, "The tangent.", domain=((-1.4, 1.4),)),
-    Row("asin", asin, "The inverse sine.", domain=((-0.99, 0.99),)),
-    Row("acos", acos, "The inverse cosine.", domain=((-0.99, 0.99),)),
-    Row("atan", atan, "The inverse tangent."),
-    Row("sinh", sinh, "The hyperbolic sine."),
-    Row("cosh", cosh, "The hyperbolic cosine."),
-    Row("tanh", tanh, "The hyperbolic tangent."),
-    Row("asinh", asinh, "The inverse of sinh.", domain=LARGE),
-    Row("acosh", acosh, "The inverse of cosh.", domain=((1.05, 20.0),)),
-    Row("atanh", atanh, "The inverse of tanh.", domain=((-0.95, 0.95),)),
-    Row("sinc", sinc, "sin(pi x) / (pi x), 1 at 0.", domain=((-0.9, 0.9),)),
+    ElementwiseRow("entr", entr, "-x log(x); 0 at 0, -inf where x is negative.", domain=((0.02, 4.0),)),
+    ElementwiseRow("sin", sin, "The sine.", domain=LARGE),
+    ElementwiseRow("cos", cos, "The cosine.", domain=LARGE),
+    ElementwiseRow("tan", tan, "The tangent.", domain=((-1.4, 1.4),)),
+    ElementwiseRow("asin", asin, "The inverse sine.", domain=((-0.99, 0.99),)),
+    ElementwiseRow("acos", acos, "The inverse cosine.", domain=((-0.99, 0.99),)),
+    ElementwiseRow("atan", atan, "The inverse tangent."),
+    ElementwiseRow("sinh", sinh, "The hyperbolic sine."),
+    ElementwiseRow("cosh", cosh, "The hyperbolic cosine."),
+    ElementwiseRow("tanh", tanh, "The hyperbolic tangent."),
+    ElementwiseRow("asinh", asinh, "The inverse of sinh.", domain=LARGE),
+    ElementwiseRow("acosh", acosh, "The inverse of cosh.", domain=((1.05, 20.0),)),
+    ElementwiseRow("atanh", atanh, "The inverse of tanh.", domain=((-0.95, 0.95),)),
+    ElementwiseRow("sinc", sinc, "sin(pi x) / (pi x), 1 at 0.", domain=((-0.9, 0.9),)),
 )  # fmt: skip
 SPECIAL = (
-    Row("erf", erf, "The error function."),
-    Row("erfc", erfc, "1 - erf(x), accurate where that is small."),
-    Row("erfcx", erfcx, "exp(x x) erfc(x)."),
-    Row("erfinv", erfinv, "The inverse of erf.", domain=((-0.98, 0.98),)),
-    Row("ndtr", ndtr, "The normal distribution function."),
-    Row("ndtri", ndtri, "The inverse of ndtr.", domain=((0.01, 0.45),)),
-    Row("log_ndtr", log_ndtr, "The logarithm of ndtr."),
-    Row("lgamma", lgamma, "The logarithm of |gamma(x)|.", domain=((2.5, 30.0),)),
-    Row("gamma", gamma, "The gamma function.", domain=((0.1, 8.0),)),
-    Row("digamma", digamma, "The derivative of log(gamma(x)).", domain=((2.0, 30.0),)),
-    Row("polygamma", lambda x, n: polygamma(n, x), "The n-th derivative of digamma.", domain=((0.5, 10.0),),
+    ElementwiseRow("erf", erf, "The error function."),
+    ElementwiseRow("erfc", erfc, "1 - erf(x), accurate where that is small."),
+    ElementwiseRow("erfcx", erfcx, "exp(x x) erfc(x)."),
+    ElementwiseRow("erfinv", erfinv, "The inverse of erf.", domain=((-0.98, 0.98),)),
+    ElementwiseRow("ndtr", ndtr, "The normal distribution function."),
+    ElementwiseRow("ndtri", ndtri, "The inverse of ndtr.", domain=((0.01, 0.45),)),
+    ElementwiseRow("log_ndtr", log_ndtr, "The logarithm of ndtr."),
+    ElementwiseRow("lgamma", lgamma, "The logarithm of |gamma(x)|.", domain=((2.5, 30.0),)),
+    ElementwiseRow("gamma", gamma, "The gamma function.", domain=((0.1, 8.0),)),
+    ElementwiseRow("digamma", digamma, "The derivative of log(gamma(x)).", domain=((2.0, 30.0),)),
+    ElementwiseRow("polygamma", lambda x, n: polygamma(n, x), "The n-th derivative of digamma.", domain=((0.5, 10.0),),
         parameters=(Parameter("n", 1, "an integer, 0 or more"),)),
-    Row("i0", i0, "The modified Bessel function of order 0."),
-    Row("i0e", i0e, "exp(-|x|) i0(x).", domain=LARGE),
-    Row("i1", i1, "The modified Bessel function of order 1."),
-    Row("i1e", i1e, "exp(-|x|) i1(x).", domain=LARGE),
+    ElementwiseRow("i0", i0, "The modified Bessel function of order 0."),
+    ElementwiseRow("i0e", i0e, "exp(-|x|) i0(x).", domain=LARGE),
+    ElementwiseRow("i1", i1, "The modified Bessel function of order 1."),
+    ElementwiseRow("i1e", i1e, "exp(-|x|) i1(x).", domain=LARGE),
 )  # fmt: skip
 ROWS = (*ARITHMETIC, *PROPERTIES, *BITWISE, *FUNCTIONS, *SPECIAL)

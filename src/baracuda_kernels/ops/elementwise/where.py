@@ -114,7 +114,7 @@ class WhereCases(ElementByElement):
 def _kernels(name: str, elements: tuple[ElementKind, ...]) -> tuple[Kernel, ...]:
     limits = (rank_at_most("shape", 8),)
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:elementwise", in_its_register, elements, limits),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:elementwise", in_its_register, elements, limits),
         Kernel(f"triton.{name}", BackendKind.TRITON, "triton:elementwise", in_its_register, elements, limits),
     )
 

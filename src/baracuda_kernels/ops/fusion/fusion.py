@@ -137,7 +137,7 @@ def as_written(descriptor: FusedDescriptor) -> PrecisionGuarantee:
 def _kernels(name: str) -> tuple[Kernel, ...]:
     limits = (rank_at_most("shape", 8),)
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, "numba:fused", as_written, FLOATS, limits),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:fused", as_written, FLOATS, limits),
         Kernel(f"triton.{name}", BackendKind.TRITON, "triton:fused", as_written, FLOATS, limits),
     )
 

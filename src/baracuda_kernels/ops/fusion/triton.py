@@ -4,8 +4,8 @@ from typing import Any
 
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind
-from baracuda_kernels.formula.present import of_present
-from baracuda_kernels.formula.triton_launch import kernel
+from baracuda_kernels.targets.cuda.formulas.elementwise import kernel
+from baracuda_kernels.targets.optional_operands import of_present
 
 __all__ = ["fused"]
 

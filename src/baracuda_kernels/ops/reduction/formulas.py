@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, ne, rarely, reciprocal, sqrt, where
 
 __all__ = [

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions.powers import pow
 from baracuda_kernels.formula.operations import absolute, convert, eq, ne, where
-from baracuda_kernels.formula.powers import pow
 from baracuda_kernels.ops.elementwise.rows import Parameter
 from baracuda_kernels.ops.reduction.formulas import (
     added,

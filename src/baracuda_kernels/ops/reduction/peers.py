@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled, differentiated
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, PeerCall, compiled, differentiated
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
     ReduceDescriptor,
@@ -40,7 +40,7 @@ def _function(descriptor: ReduceDescriptor) -> Callable[..., Any] | None:
     return None
 
 
-def reduce(descriptor: ReduceDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def reduce(descriptor: ReduceDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     function, input, result = _function(descriptor), operands["input"], operands["result"]
     if function is not None:
         yield ALLOCATING, lambda: function(input)
@@ -49,13 +49,13 @@ def reduce(descriptor: ReduceDescriptor, operands: dict[str, Any]) -> Iterator[t
         yield COMPILED, compiled(function, result, input)
 
 
-def reduce_backward(descriptor: ReduceBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def reduce_backward(descriptor: ReduceBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     function = _function(descriptor)
     if function is not None and descriptor.kind.value not in ("argmax", "argmin", "any", "all", "count_nonzero"):
         yield ALLOCATING, differentiated(function, operands["d_result"], operands["input"])
 
 
-def reduce_pair(descriptor: ReducePairDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def reduce_pair(descriptor: ReducePairDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     name, axes, keepdim, x = descriptor.kind.value, list(descriptor.axes), descriptor.keepdim, operands["input"]
@@ -72,7 +72,7 @@ def reduce_pair(descriptor: ReducePairDescriptor, operands: dict[str, Any]) -> I
         yield GIVEN, lambda: function(x, axes[0], keepdim, out=given)
 
 
-def reduce_joint(descriptor: ReduceJointDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def reduce_joint(descriptor: ReduceJointDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     x, y, axes = operands["input"], operands["other"], list(descriptor.axes)
@@ -87,7 +87,7 @@ def reduce_joint(descriptor: ReduceJointDescriptor, operands: dict[str, Any]) ->
         yield ALLOCATING, lambda: torch.isclose(x, y).all()
 
 
-def reduce_to(descriptor: ReduceToDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def reduce_to(descriptor: ReduceToDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     input, result, size = operands["input"], operands["result"], descriptor.target_shape
     if size:
         yield ALLOCATING, lambda: input.sum_to_size(size)

@@ -14,13 +14,14 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.formula import llvm_reduction_launch, triton_reduction_tiles
 from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.ops.reduction import reference
 from baracuda_kernels.ops.reduction.cases import ReduceBackwardCases, ReduceCases, ReduceToCases
 from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceKind, ReduceToDescriptor
 from baracuda_kernels.ops.reduction.geometry import backward_bytes, reduce_bytes, reduce_to_bytes
 from baracuda_kernels.ops.reduction.rows import TABLE
+from baracuda_kernels.targets.cpu.llvm import reduction_launch
+from baracuda_kernels.targets.cuda.formulas import reduction_tiles
 
 __all__ = [
     "RANK", "ReduceArgs", "ReduceBackwardArgs", "ReduceBackwardPlan", "ReducePlan", "ReduceToArgs", "ReduceToPlan", "element_makes_sense",
@@ -61,14 +62,14 @@ def is_choice(descriptor: Descriptor) -> Iterator[Reason]:
 
 
 RANK = rank_at_most("shape", 8)
-ON_CPU, ON_CUDA = llvm_reduction_launch.workspace_bytes, triton_reduction_tiles.workspace_bytes
+ON_CPU, ON_CUDA = reduction_launch.workspace_bytes, reduction_tiles.workspace_bytes
 
 
 def kernels(
     name: str, elements: tuple[ElementKind, ...], limits: tuple[Limit, ...], bytes_of: Callable[..., Callable[[Any], int]]
 ) -> tuple[Kernel, ...]:
     return (
-        Kernel(f"numba.{name}", BackendKind.NUMBA, f"numba:{name}", in_fixed_order, elements, limits, bytes_of(ON_CPU)),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, f"llvm:{name}", in_fixed_order, elements, limits, bytes_of(ON_CPU)),
         Kernel(f"triton.{name}", BackendKind.TRITON, f"triton:{name}", fixed_by_shape, elements, limits, bytes_of(ON_CUDA)),
     )
 

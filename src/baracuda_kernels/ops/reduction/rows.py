@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from baracuda_kernels.formula.elementary import exp, log
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.functions.elementary import exp, log
 from baracuda_kernels.formula.operations import convert, eq, ne, where
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS
 from baracuda_kernels.ops.reduction import nan_rows, norm_rows

@@ -10,10 +10,6 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import row_major
-from baracuda_kernels.formula import triton_launch, triton_rows
-from baracuda_kernels.formula.triton_reduction import calls
-from baracuda_kernels.gpu.call import Argument, At, Call, Lent, Step
-from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.reduction.geometry import (
     below_stride,
     broadcast_stride,
@@ -33,6 +29,10 @@ from baracuda_kernels.ops.reduction.program import (
     sum_of,
     trace_of,
 )
+from baracuda_kernels.targets.cuda.formulas import elementwise, rows
+from baracuda_kernels.targets.cuda.formulas.reduction import calls
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Lent, Step, TritonLaunch
 
 __all__ = [
     "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
@@ -40,7 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[Call]]) -> Bind:
+def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[TritonLaunch]]) -> Bind:
     def bind(layouts: Any) -> Launch:
         return launcher(device, *made([layout.stride for layout in layouts]))
 
@@ -51,7 +51,7 @@ def reduce(problem: Any, device: Device) -> Bind:
     """The kernel for a reduction: bind(layouts of inputs and results) -> launch."""
     reduction, numbers = reduction_of(problem), problem.formula_numbers
 
-    def made(strides: Sequence[Sequence[int]]) -> list[Call]:
+    def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         results = [kept_stride(problem, stride) for stride in strides[reduction.operands :]]
         return calls(reduction, problem.shape, problem.axes, strides[: reduction.operands], results, numbers)
 
@@ -83,10 +83,10 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
     element = problem.element
     operands: list[Argument] = [At(0, element), At(2, ElementKind.I64), Step(0), At(3, element)]
 
-    def made(strides: Sequence[Sequence[int]]) -> list[Call]:
+    def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         d_result, _, second, d_input = strides
         every = [broadcast_stride(problem, d_result), broadcast_stride(problem, second), place_stride(problem), d_input]
-        found = triton_launch.calls(choice_program(element), problem.shape, every, counted=(COUNTED,))
+        found = elementwise.calls(choice_program(element), problem.shape, every, counted=(COUNTED,))
         return [call.of(operands) for call in found]
 
     return _bind(device, made)
@@ -105,16 +105,16 @@ def trace_backward(problem: Any, device: Device) -> Bind:
     """The kernel for the gradient of a trace: bind(layouts of d_result, input, d_input) -> launch."""
     operands: list[Argument] = [At(0, problem.element), Step(0), At(2, problem.element)]
 
-    def made(strides: Sequence[Sequence[int]]) -> list[Call]:
+    def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         d_result, _, d_input = strides
         every = [(*d_result, 0, 0), below_stride(problem), d_input]
-        found = triton_launch.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
+        found = elementwise.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
         return [call.of(operands) for call in found]
 
     return _bind(device, made)
 
 
-def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call]:
+def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
     """First the reductions that the formula needs, whose results are kept in the workspace; then every element by itself. Or all at once
     where programs can hold what is reduced."""
     if 0 in problem.shape:
@@ -124,7 +124,7 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
     read, numbers, program = strides[:-outputs], (problem.count, *problem.formula_numbers), gradient_program(problem)
     every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
     if helpers := helpers_of(problem):
-        at_once = triton_rows.call(helpers, program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
+        at_once = rows.call(helpers, program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
         if at_once is not None:
             return [at_once]
     kept_shape = tuple(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
@@ -139,5 +139,5 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Call
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
     operands: list[Argument] = [At(place, program.inputs[place]) for place in range(len(read))]
     operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
-    last = triton_launch.calls(program, problem.shape, [*every, *strides[-outputs:]], numbers)
+    last = elementwise.calls(program, problem.shape, [*every, *strides[-outputs:]], numbers)
     return [*first, *(call.of(operands) for call in last)]

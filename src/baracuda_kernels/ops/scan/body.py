@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.llvm_loops import I32, I64, number
-from baracuda_kernels.formula.llvm_operations import Emitter
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanDescriptor, ScanKind
-from baracuda_kernels.ops.scan.geometry import CHAINS, SLOTS, STRIDED, WIDEST, Form, Wave, Word
-from baracuda_kernels.ops.scan.rows import Formulas, formulas_of
-from baracuda_kernels.ops.scan.writer import GROUP, States, Writer
+from baracuda_kernels.ops.scan.launch_words import CHAINS, SLOTS, STRIDED, WIDEST, ScanForm, ScanWord, Wave
+from baracuda_kernels.ops.scan.rows import ScanFormulas, formulas_of
+from baracuda_kernels.ops.scan.writer import GROUP, ScanWriter, States
+from baracuda_kernels.targets.cpu.llvm.loops import I32, I64, number
+from baracuda_kernels.targets.cpu.llvm.operations import Emitter
 
 __all__ = ["body"]
 
@@ -32,16 +32,16 @@ def body(direction: str, kind: str, element: str, indices: str, form: str, lies:
     there are, and `streams` whether the results of rows go past the caches."""
     descriptor = ScanDescriptor if direction == "forward" else ScanBackwardDescriptor
     formulas = formulas_of(descriptor(ScanKind(kind), (1,), 0, ElementKind(element), indices=indices == "True"))
-    if form == Form.COLUMNS:
+    if form == ScanForm.COLUMNS:
         return _Columns(formulas, int(rank)).written()
     of_rows = _Chains if formulas.chain else _Rows
-    return (of_rows if form == Form.ROWS else _Segments)(formulas, int(rank), streams == "True", form, lies).written()
+    return (of_rows if form == ScanForm.ROWS else _Segments)(formulas, int(rank), streams == "True", form, lies).written()
 
 
-class _Rows(Writer):
+class _Rows(ScanWriter):
     """Along one line, sixteen elements at a time."""
 
-    def __init__(self, formulas: Formulas, rank: int, streams: bool, form: str, lies: str) -> None:
+    def __init__(self, formulas: ScanFormulas, rank: int, streams: bool, form: str, lies: str) -> None:
         super().__init__(formulas, GROUP, rank, streams)
         self.form, self.lies = form, lies
 
@@ -57,14 +57,14 @@ class _Rows(Writer):
     def whole_line(self, line: ir.Value) -> None:
         bases = self.bases(line)
         self.keep(self.carry, self.start())
-        with self.counting(number(0), self.word(Word.SEGMENTS)) as segment:
+        with self.counting(number(0), self.word(ScanWord.SEGMENTS)) as segment:
             self.walk(bases, segment)
             self.keep(self.carry, self.combined(self.states_in(self.carry), self.states_in(self.local)))
 
     def walk(self, bases: Sequence[ir.Value], segment: ir.Value, writes: bool = True) -> None:
-        builder, length = self.builder, self.word(Word.SEGMENT)
+        builder, length = self.builder, self.word(ScanWord.SEGMENT)
         first = builder.mul(segment, length)
-        past = self.smaller(builder.add(first, length), self.word(Word.EXTENT))
+        past = self.smaller(builder.add(first, length), self.word(ScanWord.EXTENT))
         self.keep(self.local, self.start())
         full = builder.sub(past, builder.srem(builder.sub(past, first), number(GROUP)))
         with self.counting(first, full, GROUP) as at:
@@ -87,7 +87,7 @@ class _Rows(Writer):
                 self.copy(place, self.rooms[place], addresses[place], self.steps[place], number(GROUP) if count is None else count)
                 inputs.append(self.load(element, self.rooms[place]))
         lanes = ir.Constant(ir.VectorType(I64, GROUP), list(range(GROUP)))
-        along = builder.mul(lanes, self.emitter.splat(self.word(Word.DIRECTION)))
+        along = builder.mul(lanes, self.emitter.splat(self.word(ScanWord.DIRECTION)))
         where = builder.add(self.emitter.splat(self.place_of(at)), along)
         states = self.joined(self.states_in(self.local), self.terms(inputs, where))
         self.keep(self.local, self.lane(states, GROUP - 1))
@@ -133,9 +133,9 @@ class _Chains(_Rows):
         self.locals = [self.kept() for _ in range(CHAINS)]
 
     def whole_line(self, item: ir.Value) -> None:
-        builder, extent = self.builder, self.word(Word.EXTENT)
+        builder, extent = self.builder, self.word(ScanWord.EXTENT)
         lines = [builder.add(builder.mul(item, number(CHAINS)), number(place)) for place in range(CHAINS)]
-        is_there = [builder.icmp_signed("<", line, self.word(Word.COLUMNS)) for line in lines]
+        is_there = [builder.icmp_signed("<", line, self.word(ScanWord.COLUMNS)) for line in lines]
         bases = [self.bases(line) for line in lines]
         for local in self.locals:
             self.keep(local, self.start())
@@ -176,8 +176,8 @@ class _Segments(_Rows):
 
     def written(self) -> str:
         with self.function() as segment:
-            bases, line = self.bases(self.told(Wave.LINE)), self.builder.mul(self.told(Wave.LINE), self.word(Word.SEGMENTS))
-            if self.form == Form.TOTALS:
+            bases, line = self.bases(self.told(Wave.LINE)), self.builder.mul(self.told(Wave.LINE), self.word(ScanWord.SEGMENTS))
+            if self.form == ScanForm.TOTALS:
                 self.walk(bases, segment, writes=False)
                 self.leave(self.states_in(self.local), self.builder.add(line, segment), 0)
             else:
@@ -221,10 +221,10 @@ class _Segments(_Rows):
         return [self.emitter.splat(self.builder.load(slot, typ=kind.element)) for slot, kind in pairs]
 
 
-class _Columns(Writer):
+class _Columns(ScanWriter):
     """Down several adjacent lines, sixteen elements of each at a time."""
 
-    def __init__(self, formulas: Formulas, rank: int) -> None:
+    def __init__(self, formulas: ScanFormulas, rank: int) -> None:
         # Sixteen vectors of states have to fit into the registers.
         super().__init__(formulas, 64 // max(element.size for element in formulas.states), rank, streams=False)
 
@@ -239,14 +239,14 @@ class _Columns(Writer):
 
     def strip(self, item: ir.Value) -> None:
         builder = self.builder
-        line, strip = self.divided(item, self.word(Word.STRIPS))
-        column = builder.mul(strip, self.word(Word.STRIP))
-        width = builder.sub(self.smaller(builder.add(column, self.word(Word.STRIP)), self.word(Word.COLUMNS)), column)
+        line, strip = self.divided(item, self.word(ScanWord.STRIPS))
+        column = builder.mul(strip, self.word(ScanWord.STRIP))
+        width = builder.sub(self.smaller(builder.add(column, self.word(ScanWord.STRIP)), self.word(ScanWord.COLUMNS)), column)
         bases = [self.address(place, base, column) for place, base in enumerate(self.bases(line))]
         vectors = builder.sdiv(builder.add(width, number(self.lanes - 1)), number(self.lanes))
         with self.counting(number(0), vectors) as vector:
             self.keep(self.carry, self.start(), vector)
-        with self.counting(number(0), self.word(Word.SEGMENTS)) as segment:
+        with self.counting(number(0), self.word(ScanWord.SEGMENTS)) as segment:
             with self.counting(number(0), vectors) as vector:
                 self.keep(self.local, self.start(), vector)
             self.segment(bases, segment, width)
@@ -255,9 +255,9 @@ class _Columns(Writer):
                 self.keep(self.carry, joined, vector)
 
     def segment(self, bases: Sequence[ir.Value], segment: ir.Value, width: ir.Value) -> None:
-        builder, length = self.builder, self.word(Word.SEGMENT)
+        builder, length = self.builder, self.word(ScanWord.SEGMENT)
         first = builder.mul(segment, length)
-        past = self.smaller(builder.add(first, length), self.word(Word.EXTENT))
+        past = self.smaller(builder.add(first, length), self.word(ScanWord.EXTENT))
         full_width = builder.sub(width, builder.srem(width, number(self.lanes)))
         with self.counting(first, past, GROUP) as at:
             rows = self.smaller(builder.sub(past, at), number(GROUP))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, Call, compiled, differentiated
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, PeerCall, compiled, differentiated
 from baracuda_kernels.ops.scan.descriptor import ABOUT_NAN, ScanBackwardDescriptor, ScanDescriptor
 
 
-def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     if descriptor.kind in ABOUT_NAN or descriptor.reverse:
@@ -23,7 +23,7 @@ def scan(descriptor: ScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple
         yield COMPILED, compiled(lambda x: function(x, axis), out, x)
 
 
-def scan_backward(descriptor: ScanBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def scan_backward(descriptor: ScanBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     if descriptor.kind in ABOUT_NAN or descriptor.reverse:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from llvmlite import ir
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.llvm_loops import number
 from baracuda_kernels.ops.scan.descriptor import ScanBackwardDescriptor, ScanKind
-from baracuda_kernels.ops.scan.geometry import CHECKPOINT, SLOT, Word
+from baracuda_kernels.ops.scan.launch_words import CHECKPOINT, SLOT, ScanWord
 from baracuda_kernels.ops.scan.rows import formulas_of
-from baracuda_kernels.ops.scan.writer import States, Writer
+from baracuda_kernels.ops.scan.writer import ScanWriter, States
+from baracuda_kernels.targets.cpu.llvm.loops import number
 
 __all__ = ["body"]
 
@@ -25,7 +25,7 @@ def body(kind: str, element: str, lanes: str, rank: str) -> str:
     return _Writer(formulas, int(lanes), int(rank), streams=False).written()
 
 
-class _Writer(Writer):
+class _Writer(ScanWriter):
     def written(self) -> str:
         with self.function() as item:
             self.line(item)
@@ -37,11 +37,11 @@ class _Writer(Writer):
         self.products = self.variable(self.kind, CHECKPOINT)
 
     def line(self, item: ir.Value) -> None:
-        builder, extent = self.builder, self.word(Word.EXTENT)
+        builder, extent = self.builder, self.word(ScanWord.EXTENT)
         bases = self.bases(item)
         blocks = builder.sdiv(builder.add(extent, number(CHECKPOINT - 1)), number(CHECKPOINT))
         # The word that strips of columns have no use for here says how many numbers other launches keep before these.
-        first = builder.add(self.word(Word.COLUMNS), builder.mul(builder.mul(item, blocks), number(self.lanes)))
+        first = builder.add(self.word(ScanWord.COLUMNS), builder.mul(builder.mul(item, blocks), number(self.lanes)))
 
         def kept_at(block: ir.Value) -> ir.Value:
             place = builder.add(first, builder.mul(block, number(self.lanes)))

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.elementary import exp, exp_nonpositive, log_normal
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
+from baracuda_kernels.formula.functions.elementary import exp, exp_nonpositive, log_normal
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
 from baracuda_kernels.ops.scan.scaled import multiplied, scaled, settled, unscaled
@@ -29,8 +29,8 @@ __all__ = [
     "INTEGERS",
     "PREFIX",
     "SUFFIX",
-    "Formulas",
-    "Row",
+    "ScanFormulas",
+    "ScanRow",
     "computed_in",
     "formulas_of",
     "running_sum",
@@ -45,7 +45,7 @@ INFINITY = float("inf")
 
 
 @dataclass(frozen=True)
-class Row:
+class ScanRow:
     """One scan.
 
     `term` takes the operands and the place along the axis, `combine` an earlier and a later state, `value` a state, the operands and the
@@ -97,7 +97,7 @@ def _highest(element: ElementKind) -> float:
     return INFINITY if element.is_float else 2 ** (8 * element.size - (element is not ElementKind.U8)) - 1
 
 
-def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind], float]) -> Row:
+def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind], float]) -> ScanRow:
     """The later of equals; NaN beats everything, and a later NaN an earlier one. Beside the value, where it is."""
 
     def combine(a: State, b: State) -> State:
@@ -106,7 +106,9 @@ def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind]
             later = later | is_nan(b[0])
         return tuple(where(later, y, x) for x, y in zip(a, b, strict=True))
 
-    return Row(lambda x, place: (x, place), combine, lambda element: (first(element), 0), _itself, ALL, exact=True, least_states=1)
+    return ScanRow(
+        lambda x, place: (x, place), combine, lambda element: (first(element), 0), _itself, ALL, exact=True, least_states=1
+    )
 
 
 def _shifted_sum(a: State, b: State) -> State:
@@ -135,9 +137,9 @@ def _same_run(a: State, b: State) -> State:
     return where(eq(a[1], b[1]), a[0] + b[0], b[0]), b[1]
 
 
-_CUMSUM = Row(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=(ElementKind.F32,), commutes=True)
-_CUMPROD = Row(lambda x, place: (x,), _multiplied, lambda _: (1,), _itself, ALL, wide=(ElementKind.F32,), chain=True)
-_EXTREMUM_BACK = Row(
+_CUMSUM = ScanRow(lambda x, place: (x,), _added, lambda _: (0,), _itself, ALL, wide=(ElementKind.F32,), commutes=True)
+_CUMPROD = ScanRow(lambda x, place: (x,), _multiplied, lambda _: (1,), _itself, ALL, wide=(ElementKind.F32,), chain=True)
+_EXTREMUM_BACK = ScanRow(
     lambda d, index, place: (d, index),
     _same_run,
     lambda _: (0, -1),
@@ -151,7 +153,7 @@ FORWARD = {
     ScanKind.NANCUMPROD: replace(_CUMPROD, term=_or(1)),
     ScanKind.CUMMAX: _extremum(lambda a, b: a >= b, _lowest),
     ScanKind.CUMMIN: _extremum(lambda a, b: a <= b, _highest),
-    ScanKind.LOGCUMSUMEXP: Row(
+    ScanKind.LOGCUMSUMEXP: ScanRow(
         lambda x, place: (x, constant(1, x.element)),
         _shifted_sum,
         lambda _: (-INFINITY, 0),
@@ -166,7 +168,7 @@ def _wide(state: State) -> State:
     return convert(state[0], ElementKind.F64), state[1]
 
 
-_SCALED = Row(
+_SCALED = ScanRow(
     lambda x, place: _wide(scaled(x)),
     multiplied,
     lambda _: (1, 0),
@@ -177,7 +179,7 @@ SCALED = {  # products of floats, joined in any order
     ScanKind.CUMPROD: _SCALED,
     ScanKind.NANCUMPROD: replace(_SCALED, term=lambda x, place: _wide(scaled(where(is_nan(x), 1.0, x)))),
 }
-_CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes down to it, in its own way
+_CUMPROD_BACK = ScanRow(  # the body joins these states, a factor and what comes down to it, in its own way
     lambda d, x, place: (d, x),
     lambda a, b: b,
     lambda _: (0, 1),
@@ -187,7 +189,7 @@ _CUMPROD_BACK = Row(  # the body joins these states, a factor and what comes dow
 )
 BACKWARD = {
     ScanKind.CUMSUM: replace(_CUMSUM, elements=FLOATS),
-    ScanKind.NANCUMSUM: Row(
+    ScanKind.NANCUMSUM: ScanRow(
         lambda d, x, place: (d,),
         _added,
         lambda _: (0,),
@@ -203,7 +205,7 @@ BACKWARD = {
     ),
     ScanKind.CUMMAX: _EXTREMUM_BACK,
     ScanKind.CUMMIN: _EXTREMUM_BACK,
-    ScanKind.LOGCUMSUMEXP: Row(
+    ScanKind.LOGCUMSUMEXP: ScanRow(
         lambda d, x, y, place: (y, d),
         _decayed,
         lambda _: (INFINITY, 0),
@@ -215,7 +217,7 @@ BACKWARD = {
 
 
 @dataclass(frozen=True)
-class Formulas:
+class ScanFormulas:
     """A row for operands of certain elements, in operations alone. Expressions have as inputs what their comments say, in this order."""
 
     inputs: tuple[ElementKind, ...]  # of the operands that are read
@@ -234,7 +236,7 @@ class Formulas:
     numbers: int = 0  # parameters in f64, after the operands
 
 
-def _row(problem: ScanDescriptor) -> Row:
+def _row(problem: ScanDescriptor) -> ScanRow:
     return (BACKWARD if isinstance(problem, ScanBackwardDescriptor) else FORWARD)[problem.kind]
 
 
@@ -242,11 +244,11 @@ def computed_in(problem: ScanDescriptor) -> ElementKind:
     return _row(problem).computed_in(problem.element)
 
 
-def formulas_of(problem: ScanDescriptor) -> Formulas:
+def formulas_of(problem: ScanDescriptor) -> ScanFormulas:
     return _formulas_by(_row(problem), problem)
 
 
-def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
+def tree_formulas_of(problem: ScanDescriptor) -> ScanFormulas:
     """The same for states that are joined as a tree, whatever they are: so few times each that rough powers will do for 16-bit floats."""
     row = _row(problem)
     if problem.kind in PRODUCTS and problem.element.is_float:
@@ -254,7 +256,7 @@ def tree_formulas_of(problem: ScanDescriptor) -> Formulas:
     return _formulas_by(row, problem, rough=problem.element in HALVES)
 
 
-def _formulas_by(row: Row, problem: ScanDescriptor, rough: bool = False) -> Formulas:
+def _formulas_by(row: ScanRow, problem: ScanDescriptor, rough: bool = False) -> ScanFormulas:
     element = problem.element
     if isinstance(problem, ScanBackwardDescriptor):
         others = (problem.reads_input, element), (problem.reads_result, element), (problem.reads_indices, I64)
@@ -263,7 +265,7 @@ def _formulas_by(row: Row, problem: ScanDescriptor, rough: bool = False) -> Form
     return _formulas(row, (element,), outputs, rough)
 
 
-def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementKind, ...], rough: bool) -> Formulas:
+def _formulas(row: ScanRow, inputs: tuple[ElementKind, ...], outputs: tuple[ElementKind, ...], rough: bool) -> ScanFormulas:
     computing = row.computed_in(inputs[0])
     given = [_widened(input_of(place, element), computing) for place, element in enumerate(inputs)]
     term = row.term(*given, input_of(len(inputs), I64))[: max(len(outputs), row.least_states)]
@@ -278,7 +280,7 @@ def _formulas(row: Row, inputs: tuple[ElementKind, ...], outputs: tuple[ElementK
     settled = None if row.settle is None else expanded(row.settle(earlier), rough)
     lifted = None if row.lift is None else expanded((row.lift(earlier, input_of(count, states[0])),), rough)
     formulas = (expanded(term, rough), expanded(joined, rough), expanded(stored, rough), settled, lifted)
-    return Formulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes, row.falls)
+    return ScanFormulas(inputs, outputs, states, start, *formulas, row.chain, row.exact, row.commutes, row.falls)
 
 
 def _widened(x: Expr, computing: ElementKind) -> Expr:
@@ -288,21 +290,21 @@ def _widened(x: Expr, computing: ElementKind) -> Expr:
 
 def running_sum(
     inputs: tuple[ElementKind, ...], numbers: int, total: ElementKind, term: Expr, value: Expr, output: ElementKind
-) -> Formulas:
+) -> ScanFormulas:
     """A running sum of terms of operands, parameters and the place; the value is computed from the sum and all of these."""
     rough, total_of = output in HALVES, (input_of(0, total), input_of(1, total))
     terms, sums, values = (
         expanded((each,), rough) for each in (convert(term, total), total_of[0] + total_of[1], convert(value, register(output)))
     )
-    return Formulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers=numbers)
+    return ScanFormulas(inputs, (output,), (total,), (0,), terms, sums, values, None, None, False, False, True, numbers=numbers)
 
 
-def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> Formulas:
+def _of_states(element: ElementKind, start: tuple[float, ...], combine: Callable[[State, State], State]) -> ScanFormulas:
     """A scan of states themselves."""
     count = len(start)
     earlier, later = (tuple(input_of(at + place, element) for place in range(count)) for at in (0, count))
     states = (element,) * count
-    return Formulas(states, states, states, start, earlier, combine(earlier, later), earlier, None, None, False, False, False)
+    return ScanFormulas(states, states, states, start, earlier, combine(earlier, later), earlier, None, None, False, False, False)
 
 
 # What the gradient of a product is made of: products of what comes before, and steps back from the end, d + x g of a later g, as (x, d).

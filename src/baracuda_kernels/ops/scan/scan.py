@@ -16,7 +16,7 @@ from baracuda_kernels.formula.expression import HALVES
 from baracuda_kernels.ops.scan import reference, tiles
 from baracuda_kernels.ops.scan.cases import ScanBackwardCases, ScanCases
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
-from baracuda_kernels.ops.scan.geometry import checkpoint_bytes, split_bytes
+from baracuda_kernels.ops.scan.launch_words import checkpoint_bytes, split_bytes
 from baracuda_kernels.ops.scan.rows import ALL, FORWARD, computed_in, tree_formulas_of
 
 __all__ = ["ScanArgs", "ScanBackwardArgs", "ScanBackwardPlan", "ScanPlan"]
@@ -65,7 +65,7 @@ class ScanPlan(Plan[ScanDescriptor, ScanArgs]):
     reference = staticmethod(reference.scan)
     cases = ScanCases(ScanDescriptor)
     kernels = (
-        Kernel("numba.scan", BackendKind.NUMBA, "numba:scan", fixed_order, ALL, (*LIMITS, element_makes_sense), split_bytes),
+        Kernel("llvm.scan", BackendKind.NUMBA, "llvm:scan", fixed_order, ALL, (*LIMITS, element_makes_sense), split_bytes),
         Kernel(
             "triton.scan",
             BackendKind.TRITON,
@@ -97,7 +97,7 @@ class ScanBackwardPlan(Plan[ScanBackwardDescriptor, ScanBackwardArgs]):
     reference = staticmethod(reference.scan_backward)
     cases = ScanBackwardCases()
     kernels = (
-        Kernel("numba.scan_backward", BackendKind.NUMBA, "numba:scan_backward", fixed_order, FLOATS, LIMITS, backward_bytes),
+        Kernel("llvm.scan_backward", BackendKind.NUMBA, "llvm:scan_backward", fixed_order, FLOATS, LIMITS, backward_bytes),
         Kernel(
             "triton.scan_backward",
             BackendKind.TRITON,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor
-from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
+from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, ScanFormulas, tree_formulas_of
 from baracuda_kernels.ops.scan.scaled import MOST_FACTORS
+from baracuda_kernels.targets.cuda.tiles import power_of_two
 
 __all__ = [
     "ENOUGH_ROWS",
     "SLOT",
     "ScanTile",
-    "Split",
+    "ScanSplit",
     "backward_bytes",
     "columns_tile",
     "gradient_tile",
@@ -57,26 +57,26 @@ class ScanTile(NamedTuple):
         return self.steps * self.strips
 
 
-class Split(NamedTuple):
+class ScanSplit(NamedTuple):
     """Into how many segments a line is split, and how long they are."""
 
     segments: int
     length: int
 
 
-def tile_for(formulas: Formulas, lines: int, extent: int, by_columns: bool, in_strips: bool) -> ScanTile:
+def tile_for(formulas: ScanFormulas, lines: int, extent: int, by_columns: bool, in_strips: bool) -> ScanTile:
     """The tile for adjacent lines."""
     if in_strips and lines >= LANES * _vector(formulas) and extent >= SHORT:
         return strips_for(formulas, extent, _vector(formulas))
     return _tile(formulas, lines, extent, by_columns)
 
 
-def _vector(formulas: Formulas) -> int:
+def _vector(formulas: ScanFormulas) -> int:
     """How many lines beside each other a thread has: two of 16-bit floats, or one whose states are several numbers."""
     return 2 if len(formulas.states) == 1 and formulas.inputs[0].size < WORD else 1
 
 
-def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
+def strips_for(formulas: ScanFormulas, extent: int, vector: int) -> ScanTile:
     """The tile of columns: a warp for each strip. States of more numbers cost more to pass on."""
     words, read = (sum(-(-each.size // WORD) for each in elements) for elements in (formulas.states, formulas.inputs))
     most = STRIP_WORDS if len(formulas.states) == 1 else min(STRIP_WORDS, PAIR_STRIP_WORDS)
@@ -86,7 +86,7 @@ def strips_for(formulas: Formulas, extent: int, vector: int) -> ScanTile:
     return ScanTile(beside, steps, strips, max(1, TOTALS_AT_ONCE // beside), strips, vector)
 
 
-def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
+def _tile(formulas: ScanFormulas, lines: int, extent: int, by_columns: bool) -> ScanTile:
     """The tile of rows, or of a few columns. One warp passes nothing to others, if all fits; values that are only compared are cheap to pass on."""
     is_single = len(formulas.states) == 1
     size = TILE if is_single else min(TILE, PAIR_TILE)
@@ -100,13 +100,13 @@ def _tile(formulas: Formulas, lines: int, extent: int, by_columns: bool) -> Scan
     return ScanTile(beside, steps, max(1, beside * steps // per_warp), max(1, TOTALS_AT_ONCE // beside))
 
 
-def split_for(programs: int, extent: int, by_columns: bool) -> Split:
+def split_for(programs: int, extent: int, by_columns: bool) -> ScanSplit:
     """Where lines alone make so many programs."""
     wanted = min(PROGRAMS // max(programs, 1), -(-extent // UNIT), MOST)
     if programs >= (ENOUGH_COLUMNS if by_columns else ENOUGH_ROWS) or wanted < FEWEST:
-        return Split(1, extent)
+        return ScanSplit(1, extent)
     length = -(-extent // (wanted * UNIT)) * UNIT
-    return Split(-(-extent // length), length)
+    return ScanSplit(-(-extent // length), length)
 
 
 def split_bytes(problem: ScanDescriptor) -> int:

@@ -10,15 +10,13 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import HALVES
-from baracuda_kernels.gpu.call import MOST_REGISTERS, VECTOR_BYTES, At, Call, Count, Lent, Step
-from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.scan.descriptor import PRODUCTS, ScanBackwardDescriptor, ScanDescriptor, ScanKind
-from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, Formulas, tree_formulas_of
+from baracuda_kernels.ops.scan.rows import PREFIX, SUFFIX, ScanFormulas, tree_formulas_of
 from baracuda_kernels.ops.scan.tiles import (
     ENOUGH_ROWS,
     SLOT,
+    ScanSplit,
     ScanTile,
-    Split,
     gradient_tile,
     lines_tile,
     of_group,
@@ -33,6 +31,8 @@ from baracuda_kernels.ops.scan.triton_factors import factor_functions, scan_fact
 from baracuda_kernels.ops.scan.triton_product import backwards, product_gradients
 from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_lines
 from baracuda_kernels.ops.scan.walk import Walk
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, VECTOR_BYTES, At, Count, Lent, Step, TritonLaunch
 
 __all__ = ["calls", "scan", "scan_backward", "scan_calls"]
 
@@ -58,7 +58,7 @@ def _bind(problem: ScanDescriptor, device: Device, is_back: bool) -> Bind:
     return bind
 
 
-def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bool, given: Sequence[int]) -> list[Call]:
+def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bool, given: Sequence[int]) -> list[TritonLaunch]:
     """What is launched for operands of these strides, by their places among the args, in the direction of the walk."""
     if 0 in problem.shape:
         return []
@@ -75,7 +75,7 @@ def calls(problem: ScanDescriptor, strides: Sequence[Sequence[int]], is_back: bo
 
 
 def scan_calls(
-    formulas: Formulas,
+    formulas: ScanFormulas,
     shape: Shape,
     axis: int,
     operands: tuple[Operand, ...],
@@ -83,17 +83,17 @@ def scan_calls(
     is_back: bool,
     may_split: bool = True,
     numbers: tuple[Step, ...] = (),
-) -> list[Call]:
+) -> list[TritonLaunch]:
     """The calls of a scan, for operands of these strides, inputs before outputs, and the bits of parameters."""
     walk, element, inputs = Walk.of(shape, axis, strides, is_back), formulas.inputs[0], len(formulas.inputs)
     lines, extent = walk.lines, walk.axis.extent
     tile = tile_for(formulas, walk.beside.extent, extent, walk.by_columns, walk.in_strips)
-    split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else Split(1, extent)
+    split = split_for(walk.programs(tile), extent, walk.by_columns) if may_split else ScanSplit(1, extent)
     totals = tuple(Lent(SLOT * number * lines * split.segments, each) for number, each in enumerate(formulas.states))
     is_long = walk.by_columns and split.length >= LONG * tile.height
     ahead = is_long and tile.vector > 0
 
-    def call(part: Any, writes: tuple[Operand, ...]) -> Call:
+    def call(part: Any, writes: tuple[Operand, ...]) -> TritonLaunch:
         if tile.vector == 1:
             return staged(part, writes, tile)
         if tile.vector:
@@ -101,7 +101,7 @@ def scan_calls(
         one_by_one = staged(part, writes, tile)
         return replace(staged(part, writes, tile, 2), otherwise=one_by_one) if is_long else one_by_one
 
-    def staged(part: Any, writes: tuple[Operand, ...], tile: ScanTile, stages: int = 1) -> Call:
+    def staged(part: Any, writes: tuple[Operand, ...], tile: ScanTile, stages: int = 1) -> TritonLaunch:
         programs = walk.programs(tile) * split.segments
         given = (operands[:inputs], writes, totals if split.segments > 1 else ())
         common = functions(formulas).constants() | walk.constants(tile, programs)
@@ -111,7 +111,7 @@ def scan_calls(
         else:
             of_body = {"COMMUTES": formulas.commutes, "REVERSE": is_back, "STRIPS": tile.strips, "VECTOR": tile.vector}
             of_body |= {"AHEAD": ahead, "STAGES": stages}
-        return Call(
+        return TritonLaunch(
             scan_back if is_back and not walk.by_columns else scan_tiles,
             programs,
             (
@@ -133,10 +133,10 @@ def scan_calls(
     return [call(TOTALS, ()), call(SEGMENTS, operands[inputs:])]
 
 
-def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> Call:
+def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, tile: ScanTile) -> TritonLaunch:
     """Products of 16-bit floats, whose numbers are small enough for f32."""
     programs = walk.programs(tile)
-    return Call(
+    return TritonLaunch(
         scan_factors,
         programs,
         (
@@ -155,8 +155,8 @@ def _factors_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: 
 
 
 def _product_calls(
-    problem: ScanDescriptor, formulas: Formulas, operands: tuple[Operand, ...], strides: Sequence[Sequence[int]], is_back: bool
-) -> list[Call]:
+    problem: ScanDescriptor, formulas: ScanFormulas, operands: tuple[Operand, ...], strides: Sequence[Sequence[int]], is_back: bool
+) -> list[TritonLaunch]:
     """The calls for a product's gradient; for a line longer than a tile, first the states before and after every tile."""
     walk = Walk.of(problem.shape, problem.axis, strides, is_back)
     tile = gradient_tile(walk.beside.extent, problem.extent, walk.by_columns)
@@ -169,9 +169,9 @@ def _product_calls(
         return [_lines_call(problem, operands, walk, totals[0])]
     programs = walk.programs(tile) * segments
 
-    def call(part: Any) -> Call:
+    def call(part: Any) -> TritonLaunch:
         given = (*operands, totals if segments > 1 else ())
-        return Call(
+        return TritonLaunch(
             product_gradients,
             programs,
             (*given, *walk.counts(tile, problem.element), Count(segments), *walk.steps(tile, problem.element)),
@@ -184,20 +184,20 @@ def _product_calls(
 
     if segments == 1:
         return [call(WHOLE)]
-    joined: list[Call] = []
+    joined: list[TritonLaunch] = []
     for each, first, is_reverse in ((PREFIX, 0, False), (SUFFIX, len(PREFIX.states), True)):
         there = totals[first : first + len(each.states)]
         joined += scan_calls(each, shape, 1, (*there, *there), [(segments, 1)] * 2 * len(there), is_reverse, may_split=False)
     return [call(TOTALS), *joined, call(SEGMENTS)]
 
 
-def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> Call:
+def _lines_call(problem: ScanDescriptor, operands: tuple[Operand, ...], walk: Walk, befores: Operand) -> TritonLaunch:
     """The call that walks along whole lines."""
     tile = product_tile(walk.beside.extent, problem.extent, problem.element)
     programs, tiles = walk.programs(tile), -(-problem.extent // tile.steps)
     group = min(of_group(problem.element), tile.steps)
     in_f32 = problem.element in HALVES and group == of_group(problem.element)  # which is worth it where groups are long
-    return Call(
+    return TritonLaunch(
         product_gradients_of_lines,
         programs,
         (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import along, filled, offset
 from baracuda_kernels.ops.scan.triton_bodies import (
     SEGMENTS,
     TOTALS,
@@ -23,6 +22,7 @@ from baracuda_kernels.ops.scan.triton_bodies import (
     summing,
 )
 from baracuda_kernels.ops.scan.triton_groups import apart, before_groups, joined_back, terms, together
+from baracuda_kernels.targets.cuda.triton.indexing import along, filled, offset
 
 __all__ = ["scan_back"]
 

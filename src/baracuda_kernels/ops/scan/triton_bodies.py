@@ -15,9 +15,9 @@ import triton.language as tl
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.formula.expression import Program, constant
-from baracuda_kernels.formula.triton_source import function, name_of, taking
-from baracuda_kernels.gpu.indexing import along, filled, offset
-from baracuda_kernels.ops.scan.rows import Formulas
+from baracuda_kernels.ops.scan.rows import ScanFormulas
+from baracuda_kernels.targets.cuda.formulas.source import function, name_of, taking
+from baracuda_kernels.targets.cuda.triton.indexing import along, filled, offset
 
 __all__ = ["SEGMENTS", "TOTALS", "WHOLE", "Functions", "as_floats", "functions", "only_row", "scan_tiles", "scanning"]
 
@@ -45,7 +45,7 @@ class Functions(NamedTuple):
 
 
 @functools.cache
-def functions(formulas: Formulas) -> Functions:
+def functions(formulas: ScanFormulas) -> Functions:
     given = (*formulas.inputs, *[ElementKind.F64] * formulas.numbers)
     states, inputs = formulas.states, (*given, ElementKind.I64)
     start = tuple(constant(value, element) for value, element in zip(formulas.start, states, strict=True))
@@ -72,7 +72,7 @@ def scanning(join: Program, is_back: bool = False) -> Any:
     pair = f"def pair_{name}({', '.join(numbers)}):\n    found = JOIN({', '.join(states)})\n    return {found}\n"
     joined = function(f"pair_{name}", pair, {"JOIN": taking(join, count, count)})
     if is_interpreted():  # `tl.associative_scan` would take a second for what this does in a blink
-        from baracuda_kernels.gpu.interpret import scanned
+        from baracuda_kernels.targets.cuda.runtime.interpret import scanned
 
         return function(
             name, f"def {name}(states):\n    return scanned(states, PAIR, {is_back})\n", {"scanned": scanned, "PAIR": joined}

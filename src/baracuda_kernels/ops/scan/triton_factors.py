@@ -14,11 +14,11 @@ import triton.language as tl
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, input_of
-from baracuda_kernels.formula.triton_source import taking
-from baracuda_kernels.gpu.indexing import along, offset
 from baracuda_kernels.ops.scan.scaled import multiplied, scaled, settled
 from baracuda_kernels.ops.scan.triton_bodies import scanning
 from baracuda_kernels.ops.scan.triton_groups import apart, before_groups, joined_back, joined_on, together
+from baracuda_kernels.targets.cuda.formulas.source import taking
+from baracuda_kernels.targets.cuda.triton.indexing import along, offset
 
 __all__ = ["factor_functions", "scan_factors"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import filled
 from baracuda_kernels.ops.scan.triton_bodies import chosen
+from baracuda_kernels.targets.cuda.triton.indexing import filled
 
 __all__ = ["apart", "before_groups", "joined_back", "joined_on", "terms", "together"]
 

@@ -13,14 +13,14 @@ import triton
 import triton.language as tl
 
 from baracuda_kernels.formula.expression import Program
-from baracuda_kernels.gpu.indexing import along, offset
-from baracuda_kernels.ops.scan.rows import Formulas
+from baracuda_kernels.ops.scan.rows import ScanFormulas
 from baracuda_kernels.ops.scan.triton_bodies import SEGMENTS, TOTALS, only_row, scanning
+from baracuda_kernels.targets.cuda.triton.indexing import along, offset
 
 __all__ = ["backwards", "product_gradients"]
 
 
-def backwards(formulas: Formulas) -> Any:
+def backwards(formulas: ScanFormulas) -> Any:
     """What scans a tile of states from its last row on."""
     return scanning(Program((*formulas.states, *formulas.states), formulas.states, formulas.combine), is_back=True)
 

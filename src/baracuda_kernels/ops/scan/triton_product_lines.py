@@ -9,10 +9,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import along, offset
 from baracuda_kernels.ops.scan.triton_groups import apart, together
 from baracuda_kernels.ops.scan.triton_product_halves import gradients_in_f32, product_in_f32
 from baracuda_kernels.ops.scan.triton_product_tile import gradients, product_of, times
+from baracuda_kernels.targets.cuda.triton.indexing import along, offset
 
 __all__ = ["product_gradients_of_lines"]
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Shape
-from baracuda_kernels.gpu.call import VECTOR_BYTES, Argument, Count, Step, is_wide
-from baracuda_kernels.gpu.indexing import dims
-from baracuda_kernels.lang.geometry import Dim, collapse, dim_of
-from baracuda_kernels.ops.scan.rows import Formulas
+from baracuda_kernels.ops.scan.rows import ScanFormulas
 from baracuda_kernels.ops.scan.tiles import ScanTile
+from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, Argument, Count, Step, is_wide
+from baracuda_kernels.targets.cuda.triton.indexing import dims
+from baracuda_kernels.targets.geometry import Dim, collapse, dim_of
 
 __all__ = ["Walk"]
 
@@ -51,7 +51,7 @@ class Walk(NamedTuple):
     def programs(self, tile: ScanTile) -> int:
         return self.blocks(tile) * math.prod(dim.extent for dim in self.others)
 
-    def group(self, tile: ScanTile, formulas: Formulas) -> int:
+    def group(self, tile: ScanTile, formulas: ScanFormulas) -> int:
         """How many elements are read at once along rows."""
         smallest = min(element.size for element in (*formulas.inputs, *formulas.outputs))
         return min(VECTOR_BYTES // smallest, tile.steps) if 1 in self.axis.steps else 1

@@ -9,13 +9,13 @@ from llvmlite import ir
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import in_order
-from baracuda_kernels.formula.llvm_loops import I32, PTR, Loops, number
-from baracuda_kernels.formula.llvm_operations import Emitter, computed, stored_type
-from baracuda_kernels.lang.native import ENTRY
-from baracuda_kernels.ops.scan.geometry import BACKWARDS, SIDE_BY_SIDE, Word
-from baracuda_kernels.ops.scan.rows import Formulas
+from baracuda_kernels.ops.scan.launch_words import BACKWARDS, SIDE_BY_SIDE, ScanWord
+from baracuda_kernels.ops.scan.rows import ScanFormulas
+from baracuda_kernels.targets.cpu.llvm.loops import I32, PTR, Loops, number
+from baracuda_kernels.targets.cpu.llvm.operations import Emitter, computed, stored_type
+from baracuda_kernels.targets.cpu.runtime.native import ENTRY
 
-__all__ = ["GROUP", "States", "Writer"]
+__all__ = ["GROUP", "States", "ScanWriter"]
 
 GROUP = 16  # elements whose states are joined as a tree
 LARGE = 24  # operations from which a formula is a function of its own, and not written wherever it is needed
@@ -24,10 +24,10 @@ LINE = 64  # bytes
 States = list[ir.Value]
 
 
-class Writer(Loops):
+class ScanWriter(Loops):
     """Writes one native function: of the words, a task counter, the operands and the workspace."""
 
-    def __init__(self, formulas: Formulas, lanes: int, rank: int, streams: bool) -> None:
+    def __init__(self, formulas: ScanFormulas, lanes: int, rank: int, streams: bool) -> None:
         self.formulas, self.lanes, self.rank, self.streams = formulas, lanes, rank, streams
         self.elements = (*formulas.inputs, *formulas.outputs)
         self.count = len(self.elements)
@@ -115,7 +115,7 @@ class Writer(Loops):
         function.append_basic_block("room")  # for what is on the stack
         begin = function.append_basic_block("begin")
         self.builder = builder = ir.IRBuilder(begin)
-        self.steps = [self.word(Word.STEPS + place) for place in range(self.count)]
+        self.steps = [self.word(ScanWord.STEPS + place) for place in range(self.count)]
         self.prepare()
         with self.items() as item:
             yield item
@@ -127,9 +127,9 @@ class Writer(Loops):
     @contextmanager
     def items(self) -> Iterator[ir.Value]:
         builder = self.builder
-        with self.tasks(self.counter, self.word(Word.TASKS)) as task:
-            first = builder.mul(task, self.word(Word.PER_TASK))
-            past = self.smaller(builder.add(first, self.word(Word.PER_TASK)), self.word(Word.ITEMS))
+        with self.tasks(self.counter, self.word(ScanWord.TASKS)) as task:
+            first = builder.mul(task, self.word(ScanWord.PER_TASK))
+            past = self.smaller(builder.add(first, self.word(ScanWord.PER_TASK)), self.word(ScanWord.ITEMS))
             with self.counting(first, past) as item:
                 yield item
 
@@ -138,8 +138,8 @@ class Writer(Loops):
 
     def bases(self, line: ir.Value) -> list[ir.Value]:
         """Where the walk along a line begins in every operand."""
-        offsets = self.located(line, Word.STEPS + 2 * self.count, self.rank, self.count)
-        starts = [self.word(Word.STEPS + self.count + place) for place in range(self.count)]
+        offsets = self.located(line, ScanWord.STEPS + 2 * self.count, self.rank, self.count)
+        starts = [self.word(ScanWord.STEPS + self.count + place) for place in range(self.count)]
         return [
             self.builder.gep(operand, [self.builder.add(offset, start)], source_etype=stored_type(element))
             for operand, offset, start, element in zip(self.operands, offsets, starts, self.elements, strict=True)
@@ -150,7 +150,7 @@ class Writer(Loops):
 
     def place_of(self, at: ir.Value) -> ir.Value:
         """Along the axis, of a step of the walk."""
-        return self.builder.add(self.word(Word.FIRST), self.builder.mul(at, self.word(Word.DIRECTION)))
+        return self.builder.add(self.word(ScanWord.FIRST), self.builder.mul(at, self.word(ScanWord.DIRECTION)))
 
     def load(self, element: ElementKind, address: ir.Value, how: str = SIDE_BY_SIDE) -> ir.Value:
         """A vector of elements from there on, or from there backwards."""

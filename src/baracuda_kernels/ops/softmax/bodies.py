@@ -14,7 +14,7 @@ def room_for(direction: str, element: str) -> int:
     return (32768 if element == "f64" else 65536) // (1 if direction == "forward" else 2)
 
 
-class Formulas(NamedTuple):
+class SoftmaxFormulas(NamedTuple):
     """What distinguishes the four operations. Inputs are `a` (x or dy) and `b` (y, backward only)."""
 
     has_top: bool  # the row's maximum is needed
@@ -26,9 +26,9 @@ class Formulas(NamedTuple):
     value: Callable  # a, b, top, scale -> result
 
 
-def formulas_of(direction: str, kind: str, element: str) -> Formulas:
-    from baracuda_kernels.lang.simd import extract, fma, inline, spread, to_f32, to_f64
-    from baracuda_kernels.lang.vmath import exp, exp_nonpositive, exp_nonpositive_for_halves, log
+def formulas_of(direction: str, kind: str, element: str) -> SoftmaxFormulas:
+    from baracuda_kernels.targets.cpu.vectors.simd import extract, fma, inline, spread, to_f32, to_f64
+    from baracuda_kernels.targets.cpu.vectors.vmath import exp, exp_nonpositive, exp_nonpositive_for_halves, log
 
     to_real = to_f64 if element == "f64" else to_f32
     exp_below = exp_nonpositive_for_halves if element in ("f16", "bf16") else exp_nonpositive
@@ -74,11 +74,11 @@ def formulas_of(direction: str, kind: str, element: str) -> Formulas:
     def scale_one(total):
         return extract(scale(spread(total)), 0)
 
-    return Formulas(has_top, keeps, term, add, scale, scale_one, value)
+    return SoftmaxFormulas(has_top, keeps, term, add, scale, scale_one, value)
 
 
 def with_operands(core: Callable, direction: str, element: str) -> tuple[Callable, tuple]:
-    from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     pointer = simd.pointer_to(element)
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baracuda_kernels.lang.canonical import BLOCK, LANES
 from baracuda_kernels.ops.softmax.bodies import (
     COLUMNS,
     EXTENT,
@@ -15,11 +14,12 @@ from baracuda_kernels.ops.softmax.bodies import (
     STREAM,
     STRIP,
     TASKS,
-    Formulas,
+    SoftmaxFormulas,
     formulas_of,
     room_for,
     with_operands,
 )  # fmt: skip
+from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
 
 WIDEST = 64  # columns in a strip
 AHEAD = 12  # rows of a strip to ask for before they are read: the hardware does not follow such strides
@@ -33,8 +33,8 @@ class ColumnParts(NamedTuple):
     write_stream: Callable
 
 
-def _column_parts(direction: str, element: str, formulas: Formulas) -> ColumnParts:
-    from baracuda_kernels.lang import columns, simd
+def _column_parts(direction: str, element: str, formulas: SoftmaxFormulas) -> ColumnParts:
+    from baracuda_kernels.targets.cpu.vectors import columns, simd
 
     forward, keeps, term, add, value = direction == "forward", formulas.keeps, formulas.term, formulas.add, formulas.value
     inline, load, store, zero, square = simd.inline, simd.load, simd.store, simd.widened(element)(0), LANES * LANES
@@ -103,7 +103,7 @@ def _column_parts(direction: str, element: str, formulas: Formulas) -> ColumnPar
 
 def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tuple]:
     """Strips of columns; a strip that fits is read once, a longer one in tiles, once per pass."""
-    from baracuda_kernels.lang import columns, simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import columns, simd, tasks
 
     formulas, inline, int64, float64 = formulas_of(direction, kind, element), simd.inline, simd.int64, simd.float64
     read, add_terms, end_block, write, write_stream = _column_parts(direction, element, formulas)

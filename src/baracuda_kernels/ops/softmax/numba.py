@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from ctypes import addressof, c_int64
 from typing import Any, NamedTuple
 
-from baracuda_kernels.lang import parallel
-from baracuda_kernels.lang.canonical import LANES, segment_length
-from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_of, dim_words, is_contiguous
-from baracuda_kernels.lang.native import NativeFunction, build
-from baracuda_kernels.lang.threads import get_num_threads
+from baracuda_kernels.core.threads import get_num_threads
 from baracuda_kernels.ops.softmax.bodies import EXTENT, FIRST_ROW, ITEMS, PARTS, ROWS, SEGMENT, room_for
 from baracuda_kernels.ops.softmax.columns import WIDEST, columns_body
 from baracuda_kernels.ops.softmax.rows import rows_body, split_body
+from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.cpu.runtime.native import NativeFunction, build
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES, segment_length
+from baracuda_kernels.targets.geometry import Dim, as_words, collapse, dim_of, dim_words, is_contiguous
 
 __all__ = ["backward", "forward"]
 

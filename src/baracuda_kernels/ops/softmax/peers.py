@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, GIVEN, JAX, Call, compiled, jitted, liger
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerCall, compiled, jitted, liger
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
 
 
-def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     x, y, axis = operands["x"], operands["y"], descriptor.softmax_axis
@@ -21,7 +21,7 @@ def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator
     yield JAX, jitted(lambda jax: lambda x: getattr(jax.nn, name)(x, axis), x)
     if _liger_serves(descriptor):
 
-        def make() -> Call:
+        def make() -> PeerCall:
             from liger_kernel.ops.softmax import _softmax_forward
 
             return lambda: _softmax_forward(x)
@@ -29,7 +29,7 @@ def softmax(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator
         yield from liger(x, make)
 
 
-def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     dy, y, dx, axis = operands["dy"], operands["y"], operands["dx"], descriptor.softmax_axis
@@ -42,7 +42,7 @@ def softmax_backward(descriptor: SoftmaxDescriptor, operands: dict[str, Any]) ->
     yield JAX, jitted(lambda jax: _jax_gradient(jax, descriptor), dy, y)
     if _liger_serves(descriptor):
 
-        def make() -> Call:
+        def make() -> PeerCall:
             from liger_kernel.ops.softmax import _softmax_backward, _softmax_forward
 
             _, *settings = _softmax_forward(y)

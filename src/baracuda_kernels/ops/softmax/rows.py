@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baracuda_kernels.lang.canonical import BLOCK, LANES
 from baracuda_kernels.ops.softmax.bodies import (
     DONE,
     EXTENT,
@@ -17,11 +16,12 @@ from baracuda_kernels.ops.softmax.bodies import (
     STEPS,
     STREAM,
     TASKS,
-    Formulas,
+    SoftmaxFormulas,
     formulas_of,
     room_for,
     with_operands,
 )  # fmt: skip
+from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
 
 
 class RowParts(NamedTuple):
@@ -35,8 +35,8 @@ class RowParts(NamedTuple):
     write_kept_stream: Callable
 
 
-def _row_parts(direction: str, element: str, formulas: Formulas, contiguous: bool) -> RowParts:
-    from baracuda_kernels.lang import simd
+def _row_parts(direction: str, element: str, formulas: SoftmaxFormulas, contiguous: bool) -> RowParts:
+    from baracuda_kernels.targets.cpu.vectors import simd
 
     real, inline = simd.widened(element), simd.inline
     load, load_part, store, store_part, stream_store = simd.CONTIGUOUS if contiguous else simd.STRIDED
@@ -163,7 +163,7 @@ def _row_parts(direction: str, element: str, formulas: Formulas, contiguous: boo
 
 def rows_body(direction: str, kind: str, element: str, access: str) -> tuple[Callable, tuple]:
     """Whole rows, a few to a task."""
-    from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     formulas, inline, int64 = formulas_of(direction, kind, element), simd.inline, simd.int64
     parts = _row_parts(direction, element, formulas, access == "contiguous")
@@ -232,7 +232,7 @@ def rows_body(direction: str, kind: str, element: str, access: str) -> tuple[Cal
 
 def split_body(direction: str, kind: str, element: str, access: str) -> tuple[Callable, tuple]:
     """A few long rows: every phase is spread over the segments of all rows, and waits for the phase before."""
-    from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     formulas, inline, int64 = formulas_of(direction, kind, element), simd.inline, simd.int64
     parts = _row_parts(direction, element, formulas, access == "contiguous")

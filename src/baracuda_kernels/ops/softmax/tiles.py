@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.call import VECTOR_BYTES
-from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor
+from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES
+from baracuda_kernels.targets.cuda.tiles import power_of_two
 
-__all__ = ["Tile", "columns_tile", "other_backward_tiles", "other_forward_tiles", "rows_tile"]
+__all__ = ["SoftmaxTile", "columns_tile", "other_backward_tiles", "other_forward_tiles", "rows_tile"]
 
 MOST_ON_CHIP = 32768  # bytes of a row that a block holds while everything is computed from it
 
 
-class Tile(NamedTuple):
+class SoftmaxTile(NamedTuple):
     """`rows` by `cols` elements at a time, by `warps` warps; of what is walked twice, the first `held` places stay on chip."""
 
     rows: int
@@ -45,22 +45,26 @@ class Tile(NamedTuple):
         return max(1, 32 * self.warps * VECTOR_BYTES // element.size // self.cols)
 
 
-def rows_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> Tile:
+def rows_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> SoftmaxTile:
     """Timed on an H200: a forward likes 32 bytes of each operand per thread, a backward 16, and blocks of 16 warps at most."""
     cols, size = power_of_two(problem.extent), problem.element.size
     if cols * size <= MOST_ON_CHIP:
         rows = max(1, 1024 // cols)
         warps = rows * cols * size // (32 * (32 if direction == "forward" else 16))
-        return Tile(rows, cols, min(16, max(1, warps)))
+        return SoftmaxTile(rows, cols, min(16, max(1, warps)))
     piece = MOST_ON_CHIP // size
     if not vectors:  # addresses take registers too
-        return Tile(1, piece // 2, 16, piece // 2)
+        return SoftmaxTile(1, piece // 2, 16, piece // 2)
     if direction == "forward":
-        return Tile(1, piece, 16, piece)
-    return Tile(1, piece, 32 if size == 2 else 16, 2 * piece) if cols > 2 * piece else Tile(1, piece // 2, 16, piece // 2)
+        return SoftmaxTile(1, piece, 16, piece)
+    return (
+        SoftmaxTile(1, piece, 32 if size == 2 else 16, 2 * piece)
+        if cols > 2 * piece
+        else SoftmaxTile(1, piece // 2, 16, piece // 2)
+    )
 
 
-def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> Tile:
+def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = True) -> SoftmaxTile:
     """Strips that are wide enough for the memory's bursts, and narrow enough that much of a column can be held. Timed on an H200."""
     size = problem.element.size
     if direction == "forward":
@@ -71,19 +75,19 @@ def columns_tile(direction: str, problem: SoftmaxDescriptor, vectors: bool = Tru
         most_rows, most_held = most_rows // 2, most_held // 2
     rows, held = (min(power_of_two(problem.extent), most) for most in (most_rows, most_held))
     warps = min(16, max(1, rows * cols // (32 * per_thread)))
-    lanes = Tile(0, cols, warps).lanes(problem.element)
-    return Tile(max(lanes, rows), cols, warps, max(lanes, held))
+    lanes = SoftmaxTile(0, cols, warps).lanes(problem.element)
+    return SoftmaxTile(max(lanes, rows), cols, warps, max(lanes, held))
 
 
-def other_forward_tiles(problem: SoftmaxDescriptor) -> list[Tile]:
+def other_forward_tiles(problem: SoftmaxDescriptor) -> list[SoftmaxTile]:
     return _others("forward", problem)
 
 
-def other_backward_tiles(problem: SoftmaxDescriptor) -> list[Tile]:
+def other_backward_tiles(problem: SoftmaxDescriptor) -> list[SoftmaxTile]:
     return _others("backward", problem)
 
 
-def _others(direction: str, problem: SoftmaxDescriptor) -> list[Tile]:
+def _others(direction: str, problem: SoftmaxDescriptor) -> list[SoftmaxTile]:
     """Neighbours of the rule's tile for contiguous operands: what another device, or another shape, may like better."""
     if problem.inner == 1:
         tile = rows_tile(direction, problem)

@@ -18,16 +18,16 @@ import triton.language as tl
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import VECTOR_BYTES, At, Call, Count, Step, is_wide
-from baracuda_kernels.gpu.indexing import along, dims, offset
-from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.gpu.maths import LOG2E, exp
-from baracuda_kernels.gpu.packing import hold, release
-from baracuda_kernels.gpu.reduction import column_max, column_sum, thread_max, thread_sum
-from baracuda_kernels.gpu.tiles import for_contiguous
-from baracuda_kernels.lang.geometry import Dim, collapse, dim_of, is_contiguous
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
-from baracuda_kernels.ops.softmax.tiles import Tile, columns_tile, rows_tile
+from baracuda_kernels.ops.softmax.tiles import SoftmaxTile, columns_tile, rows_tile
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, At, Count, Step, TritonLaunch, is_wide
+from baracuda_kernels.targets.cuda.tiles import for_contiguous
+from baracuda_kernels.targets.cuda.triton.indexing import along, dims, offset
+from baracuda_kernels.targets.cuda.triton.maths import LOG2E, exp
+from baracuda_kernels.targets.cuda.triton.packing import hold, release
+from baracuda_kernels.targets.cuda.triton.thread_reduction import column_max, column_sum, thread_max, thread_sum
+from baracuda_kernels.targets.geometry import Dim, collapse, dim_of, is_contiguous
 
 __all__ = ["backward", "forward"]
 
@@ -292,12 +292,12 @@ LONG_BODIES = {"forward": forward_long, "backward": backward_long}
 COLUMNS_BODIES = {"forward": forward_columns, "backward": backward_columns}
 
 
-def forward(problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def forward(problem: SoftmaxDescriptor, device: Device, tile: SoftmaxTile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, y) -> launch."""
     return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def backward(problem: SoftmaxDescriptor, device: Device, tile: SoftmaxTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, y, dx) -> launch."""
     return _kernel("backward", problem, device, tile)
 
@@ -310,7 +310,9 @@ def backward_by_rows(problem: SoftmaxDescriptor, device: Device) -> Bind:
     return _kernel("backward", problem, device, by_rows=True)
 
 
-def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device, tile: Tile | None = None, by_rows: bool = False) -> Bind:
+def _kernel(
+    direction: str, problem: SoftmaxDescriptor, device: Device, tile: SoftmaxTile | None = None, by_rows: bool = False
+) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         strides = [layout.stride for layout in layouts if layout is not None]
         return launcher(device, *calls(direction, problem, strides, for_contiguous(tile, layouts), by_rows))
@@ -319,8 +321,12 @@ def _kernel(direction: str, problem: SoftmaxDescriptor, device: Device, tile: Ti
 
 
 def calls(
-    direction: str, problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]], tile: Tile | None = None, by_rows: bool = False
-) -> list[Call]:
+    direction: str,
+    problem: SoftmaxDescriptor,
+    strides: Sequence[Sequence[int]],
+    tile: SoftmaxTile | None = None,
+    by_rows: bool = False,
+) -> list[TritonLaunch]:
     """What is launched for operands of these strides; `tile` is for trying others than the chosen one.
 
     How many rows there are does not matter: strides count even where an extent is 1. With `by_rows`, strides do not matter either:
@@ -365,7 +371,7 @@ def _whole_vectors(problem: SoftmaxDescriptor, strides: Sequence[Sequence[int]])
     return all(step % multiple == 0 or step == 1 for stride in strides for step in stride)
 
 
-def _constants(problem: SoftmaxDescriptor, tile: Tile, wide: bool) -> dict[str, Any]:
+def _constants(problem: SoftmaxDescriptor, tile: SoftmaxTile, wide: bool) -> dict[str, Any]:
     return {
         "LOG": problem.kind is SoftmaxKind.LOG_SOFTMAX,
         "PRECISE": problem.element.size == 4,
@@ -376,17 +382,19 @@ def _constants(problem: SoftmaxDescriptor, tile: Tile, wide: bool) -> dict[str, 
     }
 
 
-def _long_constants(problem: SoftmaxDescriptor, tile: Tile) -> dict[str, Any]:
+def _long_constants(problem: SoftmaxDescriptor, tile: SoftmaxTile) -> dict[str, Any]:
     if not tile.held:
         return {}
     return {"HELD": tile.held, "THREADS": 32 * tile.warps, "VECTOR": VECTOR_BYTES // problem.element.size}
 
 
-def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: list[Dim], tile: Tile, contiguous: bool) -> Call:
+def _rows_call(
+    direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: list[Dim], tile: SoftmaxTile, contiguous: bool
+) -> TritonLaunch:
     element, operands = problem.element, len(axis.steps)
     rows = _count(outer)
     extents, steps = dims(outer, operands, element if contiguous else None)
-    return Call(
+    return TritonLaunch(
         (LONG_BODIES if tile.held else ROWS_BODIES)[direction],
         -(-rows // tile.rows),
         (
@@ -402,12 +410,14 @@ def _rows_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, outer: lis
     )
 
 
-def _columns_call(direction: str, problem: SoftmaxDescriptor, axis: Dim, beside: Dim, outer: list[Dim], tile: Tile) -> Call:
+def _columns_call(
+    direction: str, problem: SoftmaxDescriptor, axis: Dim, beside: Dim, outer: list[Dim], tile: SoftmaxTile
+) -> TritonLaunch:
     element, operands = problem.element, len(axis.steps)
     strips = -(-beside.extent // tile.cols)
     programs = strips * _count(outer)
     extents, steps = dims(outer, operands, element)
-    return Call(
+    return TritonLaunch(
         COLUMNS_BODIES[direction],
         programs,
         (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.interop.torch_views import DTYPES, as_torch
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxDescriptor, SoftmaxKind
+from baracuda_kernels.targets.aten import DTYPES, as_torch
 
 
 def forward(problem: SoftmaxDescriptor) -> Bind:

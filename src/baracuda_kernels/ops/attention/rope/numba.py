@@ -9,13 +9,13 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baracuda_kernels.lang import parallel
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.geometry import Dim, as_words, collapse, dim_words
-from baracuda_kernels.lang.halves import in_turn
-from baracuda_kernels.lang.native import build
 from baracuda_kernels.ops.attention.rope.descriptor import RopeStyle
 from baracuda_kernels.ops.attention.rope.frequencies import quarter_turns
+from baracuda_kernels.targets.cpu.float16 import in_turn
+from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.cpu.runtime.native import build
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
+from baracuda_kernels.targets.geometry import Dim, as_words, collapse, dim_words
 
 __all__ = ["backward", "forward"]
 
@@ -31,8 +31,8 @@ GROUP_BYTES = 128 * 1024  # of a group of heads that has cosines of its own
 
 def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
     """Blocks of positions; x and y may be the same memory."""
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.rope import sincos
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
     load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, LIGER, Call, compiled, liger
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, LIGER, PeerCall, compiled, liger
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 
 
-def rope(descriptor: RopeDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def rope(descriptor: RopeDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     yield from _peers(descriptor, operands["x"], operands["positions"], operands["y"], 1.0)
 
 
-def rope_backward(descriptor: RopeDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def rope_backward(descriptor: RopeDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     """The rotation by the opposite angles: less than what autograd does."""
     yield from _peers(descriptor, operands["dy"], operands["positions"], operands["dx"], -1.0)
 
 
-def _peers(descriptor: RopeDescriptor, x: Any, positions: Any, y: Any, direction: float) -> Iterator[tuple[str, Call]]:
+def _peers(descriptor: RopeDescriptor, x: Any, positions: Any, y: Any, direction: float) -> Iterator[tuple[str, PeerCall]]:
     rotate = _rotation(descriptor, positions, direction, x.dtype)
     yield ALLOCATING, lambda: rotate(x)
     yield COMPILED, compiled(rotate, y, x)
@@ -29,7 +29,7 @@ def _peers(descriptor: RopeDescriptor, x: Any, positions: Any, y: Any, direction
 LIGER_IN_PLACE = f"{LIGER}, in place"
 
 
-def _liger(descriptor: RopeDescriptor, x: Any, positions: Any) -> Call:
+def _liger(descriptor: RopeDescriptor, x: Any, positions: Any) -> PeerCall:
     """Its kernel turns queries and keys together, in place, from tables: all heads but one are given as queries."""
     import torch
     from liger_kernel.ops.rope import rope_backward

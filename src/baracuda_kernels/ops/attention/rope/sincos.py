@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import Lanes, bits, fma, inline, where
+from baracuda_kernels.targets.cpu.vectors.simd import Lanes, bits, fma, inline, where
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 __all__ = ["cos_sin_f32", "cos_sin_f64", "evens", "interleave_high", "interleave_low", "move", "odds", "swap_neighbours"]
 

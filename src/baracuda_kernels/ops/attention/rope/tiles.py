@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
+from baracuda_kernels.targets.cuda.tiles import power_of_two
 
-__all__ = ["Tile", "other_tiles", "tile_for"]
+__all__ = ["RopeTile", "other_tiles", "tile_for"]
 
 WARPS = 4
 LOAD_BYTES = WARPS * 32 * 16  # one vector for each thread
@@ -21,7 +21,7 @@ ENOUGH_PROGRAMS, BUSY_PROGRAMS = 64, 2048  # about one for two multiprocessors; 
 MOST_TURNS = 8  # of one table; more gain nothing
 
 
-class Tile(NamedTuple):
+class RopeTile(NamedTuple):
     """`heads` by `positions` by `pairs` to a load, and `steps` times `together` loads for each table of cosines and sines."""
 
     heads: int
@@ -38,7 +38,7 @@ class Tile(NamedTuple):
         return self.heads * self.together * self.steps
 
 
-def tile_for(element: ElementKind, interleaved: bool, heads: int, positions: int, pairs: int) -> Tile:
+def tile_for(element: ElementKind, interleaved: bool, heads: int, positions: int, pairs: int) -> RopeTile:
     """`heads` are all that share `positions`. A table of few pairs per thread leaves registers for loads of several heads."""
     room = LOAD_BYTES // ((2 if interleaved else 1) * element.size)  # pairs
     wide = min(power_of_two(pairs), MOST_PAIRS)
@@ -51,10 +51,10 @@ def tile_for(element: ElementKind, interleaved: bool, heads: int, positions: int
     most = min(MOST_TURNS // together, max(1, blocks * turns // together // BUSY_PROGRAMS))
     groups = -(-turns // (together * most))
     steps = -(-turns // (together * groups))  # as even as can be
-    return Tile(deep, high, wide, together, steps, max(1, min(WARPS, WARPS * deep * high * wide // room)))
+    return RopeTile(deep, high, wide, together, steps, max(1, min(WARPS, WARPS * deep * high * wide // room)))
 
 
-def other_tiles(problem: RopeDescriptor) -> list[Tile]:
+def other_tiles(problem: RopeDescriptor) -> list[RopeTile]:
     """Neighbours of the rule's tile where all heads share their positions: other warps, other numbers of heads to a table."""
     batch, heads, length, _ = problem.input_shape
     if 0 in problem.input_shape:

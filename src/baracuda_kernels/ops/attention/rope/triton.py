@@ -18,15 +18,15 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import At, Call, Count, Step, is_wide
-from baracuda_kernels.gpu.indexing import offset
-from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.gpu.tiles import power_of_two
-from baracuda_kernels.lang.geometry import Dim, collapse
 from baracuda_kernels.ops.attention.rope.angles import cos_sin, frequency
 from baracuda_kernels.ops.attention.rope.descriptor import RopeDescriptor, RopeStyle
 from baracuda_kernels.ops.attention.rope.frequencies import turns_by_digit
-from baracuda_kernels.ops.attention.rope.tiles import Tile, tile_for
+from baracuda_kernels.ops.attention.rope.tiles import RopeTile, tile_for
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import At, Count, Step, TritonLaunch, is_wide
+from baracuda_kernels.targets.cuda.tiles import power_of_two
+from baracuda_kernels.targets.cuda.triton.indexing import offset
+from baracuda_kernels.targets.geometry import Dim, collapse
 
 __all__ = ["backward", "forward"]
 
@@ -109,24 +109,24 @@ def _turned(a, b, cos, sin, ACC: tl.constexpr):
 # --- launching ---------------------------------------------------------------------------------------------------------------
 
 
-def forward(problem: RopeDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def forward(problem: RopeDescriptor, device: Device, tile: RopeTile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, positions, y) -> launch."""
     return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: RopeDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def backward(problem: RopeDescriptor, device: Device, tile: RopeTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, positions, dx) -> launch."""
     return _kernel("backward", problem, device, tile)
 
 
-def _kernel(direction: str, problem: RopeDescriptor, device: Device, tile: Tile | None) -> Bind:
+def _kernel(direction: str, problem: RopeDescriptor, device: Device, tile: RopeTile | None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         return launcher(device, *calls(direction, problem, [layout and layout.stride for layout in layouts], tile))
 
     return bind
 
 
-def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile: Tile | None = None) -> list[Call]:
+def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile: RopeTile | None = None) -> list[TritonLaunch]:
     """What is launched for operands of these strides, positions None if left out; `tile` is for trying others than the chosen one."""
     shape, element, pairs = problem.input_shape, problem.element, problem.rotated // 2
     if 0 in shape:
@@ -143,8 +143,8 @@ def calls(direction: str, problem: RopeDescriptor, strides: Sequence[Any], tile:
     chosen = tile or tile_for(element, interleaved, heads, rows, pairs)
     pair_blocks, tail = -(-pairs // chosen.pairs), problem.head_dim - problem.rotated
 
-    def call(used: Tile) -> Call:
-        return Call(
+    def call(used: RopeTile) -> TritonLaunch:
+        return TritonLaunch(
             rotate,
             pair_blocks * -(-rows // used.positions) * -(-heads // used.each),
             (

@@ -6,7 +6,7 @@ written once and by one thread.
 
 from collections.abc import Callable
 
-from baracuda_kernels.lang.canonical import LANES
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 __all__ = ["BLOCK_KEYS", "columns_body"]
 
@@ -20,8 +20,8 @@ MOST_COLUMNS = 128
 
 def columns_body(element: str) -> tuple[Callable, tuple]:
     """Blocks of keys, one to a task."""
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.sdpa import product
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     inline, real = simd.inline, simd.widened(element)
     tile = product.tile_of(element)

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from ctypes import addressof
 from typing import Any
 
-from baracuda_kernels.lang import parallel
-from baracuda_kernels.lang.geometry import as_words
-from baracuda_kernels.lang.native import NativeFunction, build
 from baracuda_kernels.ops.attention.sdpa.columns import BLOCK_KEYS, columns_body
 from baracuda_kernels.ops.attention.sdpa.descriptor import slots_of
 from baracuda_kernels.ops.attention.sdpa.rows import rows_body, segment_and_rows
+from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.cpu.runtime.native import NativeFunction, build
+from baracuda_kernels.targets.geometry import as_words
 
 __all__ = ["backward", "forward"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, Call, compiled
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, PeerCall, compiled
 from baracuda_kernels.ops.attention.sdpa.descriptor import SdpaBackwardDescriptor, SdpaDescriptor
 
 BARE = "bare products"  # the matrix products alone, into given memory
 
 
-def sdpa(descriptor: SdpaDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def sdpa(descriptor: SdpaDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     q, k, v, y, attn = (operands[name] for name in ("q", "k", "v", "y", "attn"))
@@ -40,7 +40,7 @@ def sdpa(descriptor: SdpaDescriptor, operands: dict[str, Any]) -> Iterator[tuple
         yield COMPILED, compiled(formula, (y, attn), q, k, v, *([] if mask is None else [mask]))
 
 
-def sdpa_backward(descriptor: SdpaBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def sdpa_backward(descriptor: SdpaBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     import torch
 
     q, k, v, attn, dy, dscores, dq = (operands[name] for name in ("q", "k", "v", "attn", "dy", "dscores_ws", "dq"))

@@ -14,16 +14,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from baracuda_kernels.lang import halves
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import I1, I32, I64, Half, fma, inline, load, load_part, store, tree_sum
+from baracuda_kernels.targets.cpu import float16
+from baracuda_kernels.targets.cpu.vectors.simd import I1, I32, I64, Half, fma, inline, load, load_part, store, tree_sum
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
-__all__ = ["DEPTH", "Tile", "multiplier", "pack_columns", "pack_rows", "tile_of"]
+__all__ = ["DEPTH", "ProductTile", "multiplier", "pack_columns", "pack_rows", "tile_of"]
 
 DEPTH = 128  # products are summed so many at a time, then added up: a multiple of LANES
 
 
-class Tile(NamedTuple):
+class ProductTile(NamedTuple):
     """What is kept in registers: rows of C, each of `vectors` times LANES columns."""
 
     rows: int
@@ -34,15 +34,15 @@ class Tile(NamedTuple):
         return self.vectors * LANES
 
 
-def tile_of(element: str) -> Tile:
+def tile_of(element: str) -> ProductTile:
     """The tile whose sums fill this machine's registers."""
     wide = element == "f64"
     if binding.get_host_cpu_features().get("avx512f", False):
-        return Tile(6, 2 if wide else 4)
-    return Tile(3 if wide else 6, 1)
+        return ProductTile(6, 2 if wide else 4)
+    return ProductTile(3 if wide else 6, 1)
 
 
-def multiplier(tile: Tile):
+def multiplier(tile: ProductTile):
     """C[:rows, :columns] of one tile, set (fresh) or added to: A·B over `depth`.
 
     A is at a[at_a], with a step from row to row and one along the depth; B is packed; C is at c[at_c], rows `step_c` apart.
@@ -222,7 +222,7 @@ def _turner(full: bool):
                     there = builder.icmp_signed("<", ir.Constant(I64, r), rows)
                     count = builder.select(there, columns, ir.Constant(I64, 0))
                     raw = _read(builder, memory, kind, size, _lanes_before(builder, count))
-                lines.append(halves.widen(builder, storage.name, raw) if isinstance(storage, Half) else raw)
+                lines.append(float16.widen(builder, storage.name, raw) if isinstance(storage, Half) else raw)
             half = LANES // 2
             low = [lane // 2 + lane % 2 * LANES for lane in range(LANES)]
             shuffles = [ir.Constant(ir.VectorType(I32, LANES), [lane + first for lane in low]) for first in (0, half)]

@@ -14,7 +14,7 @@ that do not fit there are computed in segments, once to fold them and once more 
 import math
 from collections.abc import Callable
 
-from baracuda_kernels.lang.canonical import BLOCK, LANES
+from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
 
 __all__ = ["rows_body", "segment_and_rows"]
 
@@ -37,8 +37,8 @@ def segment_and_rows(element: str, keys: int) -> tuple[int, int]:
 
 
 def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
-    from baracuda_kernels.lang import simd
-    from baracuda_kernels.lang.vmath import exp_nonpositive
+    from baracuda_kernels.targets.cpu.vectors import simd
+    from baracuda_kernels.targets.cpu.vectors.vmath import exp_nonpositive
 
     inline, real, minus_infinity = simd.inline, simd.widened(element), -math.inf
     lowest = real(minus_infinity)
@@ -131,7 +131,7 @@ def _softmax_parts(element: str, masked: bool) -> tuple[Callable, Callable]:
 
 
 def _gradient_parts(element: str) -> tuple[Callable, Callable]:
-    from baracuda_kernels.lang import simd
+    from baracuda_kernels.targets.cpu.vectors import simd
 
     real = simd.widened(element)
 
@@ -177,8 +177,8 @@ def _gradient_parts(element: str) -> tuple[Callable, Callable]:
 
 def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple]:
     """Blocks of query rows, one to a task. `saved` says whether a forward has a mask."""
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.sdpa import product
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     forward, masked, halves = direction == "forward", saved == "masked", element in ("f16", "bf16")
     fold, weights = _softmax_parts(element, masked) if forward else _gradient_parts(element)

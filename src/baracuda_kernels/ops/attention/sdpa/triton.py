@@ -12,13 +12,13 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Lent, Step
-from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.sdpa import tiles
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
-from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, BackwardTile, Capability, Tile
+from baracuda_kernels.ops.attention.sdpa.tiles import HOPPER, Capability, SdpaBackwardTile, SdpaTile
 from baracuda_kernels.ops.attention.sdpa.triton_backward import columns, columns_again, rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import attend, mend_rows
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, Argument, At, Count, Lent, Step, TritonLaunch
 
 __all__ = ["backward", "backward_calls", "backward_exact", "forward", "forward_calls", "forward_exact"]
 
@@ -27,7 +27,7 @@ FAR = 1 << 23  # rows so many elements apart may be more than 2^31 from each oth
 Layouts = Sequence[Layout | None]
 
 
-def forward(problem: SdpaDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def forward(problem: SdpaDescriptor, device: Device, tile: SdpaTile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of q, k, v, mask, y, attn) -> launch."""
     return _bound(device, lambda layouts: forward_calls(problem, layouts, TF32, tile, capability_of(device)))
 
@@ -36,7 +36,7 @@ def forward_exact(problem: SdpaDescriptor, device: Device) -> Bind:
     return _bound(device, lambda layouts: forward_calls(problem, layouts, EXACT, capability=capability_of(device)))
 
 
-def backward(problem: SdpaBackwardDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
+def backward(problem: SdpaBackwardDescriptor, device: Device, tile: SdpaBackwardTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of q, k, v, attn, dy, dscores_ws, dq, dk, dv) -> launch."""
     rows, columns = tile or (None, None)
     return _bound(device, lambda layouts: backward_calls(problem, layouts, TF32, rows, columns, capability=capability_of(device)))
@@ -51,7 +51,7 @@ def capability_of(device: Device) -> Capability:
     return device.profile().capability if device.kind is DeviceKind.CUDA else HOPPER
 
 
-def _bound(device: Device, calls: Callable[[Layouts], list[Call]]) -> Bind:
+def _bound(device: Device, calls: Callable[[Layouts], list[TritonLaunch]]) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         return launcher(device, *calls(layouts))
 
@@ -59,20 +59,22 @@ def _bound(device: Device, calls: Callable[[Layouts], list[Call]]) -> Bind:
 
 
 def forward_calls(
-    problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: Tile | None = None, capability: Capability = HOPPER
-) -> list[Call]:
+    problem: SdpaDescriptor, layouts: Layouts, precision: str, tile: SdpaTile | None = None, capability: Capability = HOPPER
+) -> list[TritonLaunch]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
     chosen = tile or tiles.forward_tile(problem, precision == EXACT)
     attending = _in_forms(functools.partial(_forward_call, problem, layouts, precision, capability), chosen, precision)
     return [attending, *mend_calls(problem, layouts)]
 
 
-def _forward_call(problem: SdpaDescriptor, layouts: Layouts, precision: str, capability: Capability, tile: Tile) -> Call:
+def _forward_call(
+    problem: SdpaDescriptor, layouts: Layouts, precision: str, capability: Capability, tile: SdpaTile
+) -> TritonLaunch:
     q, k, v, mask, y, _ = layouts
     element = problem.element
     inner, width = _Features(problem.d_k, precision), _Features(problem.d_v, precision)
     blocks = -(-problem.query_len // tile.queries)
-    return Call(
+    return TritonLaunch(
         attend,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
@@ -106,11 +108,11 @@ def backward_calls(
     problem: SdpaBackwardDescriptor,
     layouts: Layouts,
     precision: str,
-    tile: Tile | None = None,
-    columns_tile: Tile | None = None,
+    tile: SdpaTile | None = None,
+    columns_tile: SdpaTile | None = None,
     keep: bool | None = None,
     capability: Capability = HOPPER,
-) -> list[Call]:
+) -> list[TritonLaunch]:
     """Rows, then columns. With `keep` dscores is kept between them; otherwise, where all that share a key share a value, it is not."""
     _, _, v, _, _, _, _, dk, dv = layouts
     assert v is not None and dk is not None and dv is not None
@@ -133,12 +135,12 @@ def backward_calls(
     return [by_rows, *(_in_forms(build, chosen, precision) for build in (values, keys))]
 
 
-def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str, keep: bool, tile: Tile) -> Call:
+def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str, keep: bool, tile: SdpaTile) -> TritonLaunch:
     _, k, v, _, dy, _, dq, _, _ = layouts
     element = problem.element
     inner, width = _Features(problem.d_v, precision), _Features(problem.d_k, precision)
     blocks = -(-problem.query_len // tile.queries)
-    return Call(
+    return TritonLaunch(
         rows,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
@@ -164,12 +166,14 @@ def _rows_call(problem: SdpaBackwardDescriptor, layouts: Layouts, precision: str
     )
 
 
-def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots: int, precision: str, tile: Tile) -> Call:
+def _columns_again_call(
+    problem: SdpaBackwardDescriptor, layouts: Layouts, slots: int, precision: str, tile: SdpaTile
+) -> TritonLaunch:
     q, _, v, _, dy, _, _, dk, dv = layouts
     element = problem.element
     inner, width = _Features(problem.d_v, precision), _Features(problem.d_k, precision)
     blocks = -(-problem.key_len // tile.keys)
-    return Call(
+    return TritonLaunch(
         columns_again,
         problem.batch_size * slots * blocks,
         (
@@ -198,15 +202,15 @@ def _columns_again_call(problem: SdpaBackwardDescriptor, layouts: Layouts, slots
 
 
 def _columns_call(
-    problem: SdpaBackwardDescriptor, places: tuple[int, int, int], layouts: Layouts, scale: float, precision: str, tile: Tile
-) -> Call:
+    problem: SdpaBackwardDescriptor, places: tuple[int, int, int], layouts: Layouts, scale: float, precision: str, tile: SdpaTile
+) -> TritonLaunch:
     """`places` of a matrix, of what it is multiplied with, and of the gradient."""
     x, out = layouts[places[1]], layouts[places[2]]
     assert out is not None
     element, features, slots = problem.element, out.shape[3], slots_of(out)
     width = _Features(features, precision)
     blocks = -(-problem.key_len // tile.keys)
-    return Call(
+    return TritonLaunch(
         columns,
         problem.batch_size * slots * blocks * width.parts if out.count else 0,
         (
@@ -231,7 +235,7 @@ def _columns_call(
     )
 
 
-def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
+def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[TritonLaunch]:
     """What hidden values have spoiled is summed again. A launch of its own: within the other, the compiler's loops got 1.5 times slower."""
     _, _, v, mask, y, _ = layouts
     if mask is None and not problem.is_causal:
@@ -239,7 +243,7 @@ def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
     width = _Features(problem.d_v, TF32)
     blocks = -(-problem.query_len // tiles.MENDED)
     hiding = score_constants(problem, mask)
-    call = Call(
+    call = TritonLaunch(
         mend_rows,
         problem.batch_size * problem.num_heads * blocks * width.parts,
         (
@@ -260,7 +264,7 @@ def mend_calls(problem: SdpaDescriptor, layouts: Layouts) -> list[Call]:
 # --- what the calls share ------------------------------------------------------------------------------------------------------------
 
 
-def _in_forms(build: Callable[[Tile], Call], tile: Tile, precision: str) -> Call:
+def _in_forms(build: Callable[[SdpaTile], TritonLaunch], tile: SdpaTile, precision: str) -> TritonLaunch:
     """The call for operands that allow vectors, and the one for any others; what is exact is the same code, and bits, for all."""
     call = build(tile)
     if precision == EXACT:
@@ -283,7 +287,7 @@ class _Features:
         self.is_whole = extent == self.block
 
 
-def _whole(problem: AttentionShapes, precision: str, tile: Tile, *features: _Features) -> bool:
+def _whole(problem: AttentionShapes, precision: str, tile: SdpaTile, *features: _Features) -> bool:
     """Whether no block reaches past the end. What is exact is the same code for any number of queries."""
     return (
         precision != EXACT
@@ -294,7 +298,7 @@ def _whole(problem: AttentionShapes, precision: str, tile: Tile, *features: _Fea
     )
 
 
-def _shares(tile: Tile, inner: _Features, width: _Features) -> dict[str, Any]:
+def _shares(tile: SdpaTile, inner: _Features, width: _Features) -> dict[str, Any]:
     return {
         "QUERIES": tile.queries,
         "KEYS": tile.keys,

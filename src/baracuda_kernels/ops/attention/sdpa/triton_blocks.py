@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu import products
+from baracuda_kernels.targets.cuda.triton import products
 
 __all__ = ["inside", "of_rows", "places", "product", "put", "tile"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import along
-from baracuda_kernels.gpu.maths import exp
 from baracuda_kernels.ops.attention.sdpa.triton_blocks import inside, of_rows, places, product, put, tile
+from baracuda_kernels.targets.cuda.triton.indexing import along
+from baracuda_kernels.targets.cuda.triton.maths import exp
 
 __all__ = ["attend", "mend_rows", "softmax_rows"]
 

@@ -14,13 +14,13 @@ import torch
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.stream import Stream
-from baracuda_kernels.gpu.call import At, Call, Count
-from baracuda_kernels.gpu.launch import Queued, launcher
-from baracuda_kernels.interop.torch_views import as_torch, exactly_on
 from baracuda_kernels.ops.attention.sdpa import tiles, triton
 from baracuda_kernels.ops.attention.sdpa.descriptor import AttentionShapes, SdpaBackwardDescriptor, SdpaDescriptor, slots_of
 from baracuda_kernels.ops.attention.sdpa.triton_backward import dscores_rows
 from baracuda_kernels.ops.attention.sdpa.triton_forward import softmax_rows
+from baracuda_kernels.targets.aten import as_torch, exactly_on
+from baracuda_kernels.targets.cuda.runtime.launcher import Queued, launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import At, Count, TritonLaunch
 
 __all__ = ["backward", "forward"]
 
@@ -67,11 +67,11 @@ def backward(problem: SdpaBackwardDescriptor) -> Bind:
     )
 
 
-def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> Call:
+def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> TritonLaunch:
     """Products of queries and keys become weights."""
     _, _, _, mask, _, _ = layouts
     block = tiles.row_block(problem.key_len)
-    return Call(
+    return TritonLaunch(
         softmax_rows,
         problem.batch_size * problem.num_heads * problem.query_len,
         (
@@ -86,10 +86,10 @@ def _softmax_call(problem: SdpaDescriptor, layouts: Sequence[Layout | None]) -> 
     )
 
 
-def _dscores_call(problem: SdpaBackwardDescriptor) -> Call:
+def _dscores_call(problem: SdpaBackwardDescriptor) -> TritonLaunch:
     """Gradients of weights become those of scores, scaled."""
     block = tiles.row_block(problem.key_len)
-    return Call(
+    return TritonLaunch(
         dscores_rows,
         problem.batch_size * problem.num_heads * problem.query_len,
         (At(3, problem.element), At(5, problem.element), Count(problem.key_len, problem.element)),
@@ -101,7 +101,7 @@ def _dscores_call(problem: SdpaBackwardDescriptor) -> Call:
 # --- products and calls in turn ----------------------------------------------------------------------------------------------------
 
 
-class Matrices(NamedTuple):
+class ScratchMatrices(NamedTuple):
     """Some matrices of an operand, as PyTorch's bmm takes them."""
 
     operand: int
@@ -117,9 +117,9 @@ class Matrices(NamedTuple):
 
 
 class Product(NamedTuple):
-    left: Matrices
-    right: Matrices
-    out: Matrices
+    left: ScratchMatrices
+    right: ScratchMatrices
+    out: ScratchMatrices
     adds: bool  # to what is there
 
     def __call__(self, tensors: Sequence[Any]) -> None:
@@ -130,10 +130,10 @@ class Product(NamedTuple):
             torch.bmm(left, right, out=out)
 
 
-Step = Product | Call
+Step = Product | TritonLaunch
 
 
-class InTurn:
+class ProductsInTurn:
     """Products and Triton calls, one after the other on the same stream."""
 
     def __init__(self, steps: Sequence[Product | Queued], layouts: Sequence[Layout | None]) -> None:
@@ -158,7 +158,7 @@ class InTurn:
                     form.launch(addresses, workspace, stream)
 
 
-def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]], others: tuple[int, ...] = ()) -> Bind:
+def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[TritonLaunch]], others: tuple[int, ...] = ()) -> Bind:
     """`others` are operands that are not multiplied."""
 
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
@@ -166,7 +166,7 @@ def _bound(steps: Callable[..., list[Step]], otherwise: Callable[..., list[Call]
         device = matrices[0].device
         if not all(map(_is_taken, matrices)):
             return launcher(device, *otherwise(layouts, device))
-        return InTurn([step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)], layouts)
+        return ProductsInTurn([step if isinstance(step, Product) else Queued(device, step) for step in steps(layouts)], layouts)
 
     return bind
 
@@ -198,10 +198,10 @@ def _batches_join(layout: Layout) -> bool:
     return layout.shape[0] == 1 or batch == head * layout.shape[1]
 
 
-def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int | None, transposed: bool) -> Matrices:
+def _matrices(layout: Layout, operand: int, slots: int, member: int, batch: int | None, transposed: bool) -> ScratchMatrices:
     """One head's matrix of every slot, in one batch or in all."""
     (batches, heads, rows, cols), (batch_step, head_step, row_step, _) = layout.shape, layout.stride
     each = heads // slots
     count = slots if batch is not None else slots * batches
     offset = (batch or 0) * batch_step + (member * head_step if each > 1 else 0)
-    return Matrices(operand, (count, rows, cols), (each * head_step, row_step if rows > 1 else cols, 1), offset, transposed)
+    return ScratchMatrices(operand, (count, rows, cols), (each * head_step, row_step if rows > 1 else cols, 1), offset, transposed)

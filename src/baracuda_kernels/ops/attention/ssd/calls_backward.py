@@ -14,12 +14,10 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
-from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.ssd import tiles_backward as tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import PREPARED_HEADS, padded
-from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardTile, Block, Cut
+from baracuda_kernels.ops.attention.ssd.tiles_backward import BackwardCut, SsdBackwardTile, SsdBlock
 from baracuda_kernels.ops.attention.ssd.triton_backward import (
     add_groups,
     add_rates,
@@ -30,6 +28,8 @@ from baracuda_kernels.ops.attention.ssd.triton_backward import (
 from baracuda_kernels.ops.attention.ssd.triton_carry import pass_segments, walk_states
 from baracuda_kernels.ops.attention.ssd.triton_forward import prepare
 from baracuda_kernels.ops.attention.ssd.triton_whole import gradients_of_chunks
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Count, Lent, Step, TritonLaunch, is_wide
 
 __all__ = ["backward", "backward_calls"]
 
@@ -40,7 +40,7 @@ X, DT, A, B, C, DY, INITIAL, D_FINAL, DX, D_B, D_C, D_DT, D_A, D_INITIAL = range
 STATES = (INITIAL, D_FINAL, D_INITIAL)
 
 
-def backward(problem: SsdChunkScanDescriptor, device: Device, tile: BackwardTile | None = None) -> Bind:
+def backward(problem: SsdChunkScanDescriptor, device: Device, tile: SsdBackwardTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of the backward's args) -> launch."""
 
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
@@ -50,8 +50,11 @@ def backward(problem: SsdChunkScanDescriptor, device: Device, tile: BackwardTile
 
 
 def backward_calls(
-    problem: SsdChunkScanDescriptor, layouts: Sequence[Layout | None], tile: BackwardTile | None = None, cut: Cut | None = None
-) -> list[Call]:
+    problem: SsdChunkScanDescriptor,
+    layouts: Sequence[Layout | None],
+    tile: SsdBackwardTile | None = None,
+    cut: BackwardCut | None = None,
+) -> list[TritonLaunch]:
     """What is launched for operands of these layouts; `tile` and `cut` are for trying others than the chosen ones."""
     tile = tile or tiles.backward_tile(problem)
     build = _Calls(problem, layouts, tile, cut or tiles.cut(problem, tile))
@@ -59,7 +62,7 @@ def backward_calls(
 
 
 class _Calls:
-    def __init__(self, problem: Any, layouts: Sequence[Layout | None], tile: BackwardTile, cut: Cut) -> None:
+    def __init__(self, problem: Any, layouts: Sequence[Layout | None], tile: SsdBackwardTile, cut: BackwardCut) -> None:
         self.problem, self.layouts, self.tile, self.cut = problem, layouts, tile, cut
         self.element, self.sums, self.kept = problem.element, problem.state_element, tiles.kept_element(problem)
         self.first, self.families, self.first_pair, self.pairs = 0, 0, 0, 0  # of a round
@@ -67,12 +70,12 @@ class _Calls:
         self.segmented = cut.segments > 1
         self.places = tiles.regions(problem, tile, cut)
 
-    def all(self) -> list[Call]:
+    def all(self) -> list[TritonLaunch]:
         rounds = range(0, self.problem.batch_size * self.problem.groups, max(1, tiles.families(self.problem, self.cut)))
         sums = [self.sums_of_slices()] if self.cut.slices > 1 else []
         return [self.preparing(), *(call for first in rounds for call in self.round(first)), *sums, self.rates()]
 
-    def round(self, first: int) -> list[Call]:
+    def round(self, first: int) -> list[TritonLaunch]:
         """What is launched for some groups from `first` on."""
         last = self.problem.batch_size * self.problem.groups
         self.first, self.families = first, min(tiles.families(self.problem, self.cut), last - first)
@@ -142,7 +145,7 @@ class _Calls:
         forwards = self.lent("prepared"), self.lent("keeps"), *forwards
         return *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")
 
-    def constants(self, block: Block) -> dict[str, Any]:
+    def constants(self, block: SsdBlock) -> dict[str, Any]:
         return {
             "PREPARED": self.cut.is_prepared,
             "SEGMENTED": self.segmented,
@@ -157,7 +160,7 @@ class _Calls:
             "PRECISION": "tf32" if self.element is ElementKind.F16 else "ieee",
         }
 
-    def forms(self, call: Callable[[Block], Call], block: Block, rows: int, cols: int) -> Call:
+    def forms(self, call: Callable[[SsdBlock], TritonLaunch], block: SsdBlock, rows: int, cols: int) -> TritonLaunch:
         """A launch with this block; where operands allow no vector loads, with one of at most `rows` and `cols`."""
         if self.element is ElementKind.F64:  # its blocks are small already
             return call(block)
@@ -165,10 +168,10 @@ class _Calls:
 
     # --- what is launched
 
-    def preparing(self) -> Call:
+    def preparing(self) -> TritonLaunch:
         """What depends on dt and a alone."""
         problem, heads = self.problem, -(-self.problem.num_heads // PREPARED_HEADS)
-        return Call(
+        return TritonLaunch(
             prepare,
             problem.batch_size * self.cut.chunks * heads * self.cut.is_prepared,
             (
@@ -178,15 +181,15 @@ class _Calls:
             {"ACC": f"tl.float{8 * self.sums.size}", "PRECISE": False, "CHUNK": self.tile.chunk, "HEADS": PREPARED_HEADS},
         )
 
-    def states(self) -> Call:
+    def states(self) -> TritonLaunch:
         """States before every span, and gradients of the states after it."""
         return self.forms(self.walks, self.tile.walk, *WALK_SCATTERED)
 
-    def walks(self, block: Block) -> Call:
+    def walks(self, block: SsdBlock) -> TritonLaunch:
         row_blocks, col_blocks = tiles.blocks(self.problem, block)
         a_state = next((state for state in STATES if self.layouts[state] is not None), X)  # of one type, one is chosen from
         programs = 2 * self.pairs * self.cut.segments * row_blocks * col_blocks
-        return Call(
+        return TritonLaunch(
             walk_states,
             programs if self.cut.chunks and self.has_states else 0,
             (
@@ -205,7 +208,7 @@ class _Calls:
             block.registers,
         )
 
-    def passing(self, backwards: bool) -> Call:
+    def passing(self, backwards: bool) -> TritonLaunch:
         """Passes states from segment to segment; without any, the gradient of the last state becomes that of the first."""
         start, end, suffix = (D_FINAL, D_INITIAL, "_back") if backwards else (INITIAL, INITIAL, "")
         strips = -(-self.problem.head_dim * self.problem.state_dim // tiles.PASS_PLACES)
@@ -214,7 +217,7 @@ class _Calls:
         fades = self.lent("fades" + suffix)
         if isinstance(fades, Lent):
             fades = Lent(fades.offset + self.pairs * self.cut.spans * self.sums.size, self.sums)
-        return Call(
+        return TritonLaunch(
             pass_segments,
             self.pairs * strips if segments or has_end else 0,
             (
@@ -230,12 +233,12 @@ class _Calls:
             },
         )
 
-    def of_chunks(self) -> Call:
+    def of_chunks(self) -> TritonLaunch:
         """dx, d_dt and shares of d_a; where no head shares its group, also d_b and d_c."""
         block, outputs, is_alone = self.tile.head, (DX, D_B, D_C, D_DT), self.problem.heads_per_group == 1
         constants = self.constants(block) | {"ALONE": is_alone, "EXACT": self.element.size > 2}
         scattered = tiles.scattered(block, *HEAD_SCATTERED)
-        return Call(
+        return TritonLaunch(
             gradients_of_chunks,
             self.pairs * self.cut.chunks,
             (
@@ -252,10 +255,10 @@ class _Calls:
             self.of_lone_heads(scattered) if is_alone else self.heads(scattered),
         )
 
-    def of_lone_heads(self, block: Block) -> Call:
+    def of_lone_heads(self, block: SsdBlock) -> TritonLaunch:
         """The same where no head shares its group, in three programs or more for every chunk."""
         outputs, constants = (DX, D_B, D_C, D_DT), self.constants(block) | {"EXACT": self.element.size > 2}
-        return Call(
+        return TritonLaunch(
             gradients_of_lone_heads,
             self.pairs * self.cut.chunks * (1 + 2 * constants["COL_BLOCKS"]),
             (
@@ -269,12 +272,12 @@ class _Calls:
             block.registers,
         )
 
-    def of_heads(self) -> Call:
+    def of_heads(self) -> TritonLaunch:
         """dx, d_dt and shares of d_a."""
         return self.forms(self.heads, tiles.narrowed(self.tile, self.cut, adds=False), *HEAD_SCATTERED)
 
-    def heads(self, block: Block) -> Call:
-        return Call(
+    def heads(self, block: SsdBlock) -> TritonLaunch:
+        return TritonLaunch(
             gradients_of_heads,
             self.pairs * self.cut.slots,
             (
@@ -288,15 +291,15 @@ class _Calls:
             block.registers,
         )
 
-    def of_groups(self) -> Call:
+    def of_groups(self) -> TritonLaunch:
         """d_b and d_c, or what each slice of a group's heads comes to."""
         return self.forms(self.groups, tiles.narrowed(self.tile, self.cut, adds=True), *GROUP_SCATTERED)
 
-    def groups(self, block: Block) -> Call:
+    def groups(self, block: SsdBlock) -> TritonLaunch:
         problem, cut = self.problem, self.cut
         sliced, col_blocks = cut.slices > 1, tiles.blocks(problem, block)[1]
         targets = (self.lent("shares_b"), self.lent("shares_c")) if sliced else (self.at(D_B), self.at(D_C))
-        return Call(
+        return TritonLaunch(
             gradients_of_groups,
             2 * self.families * cut.chunks * cut.slices * col_blocks,
             (
@@ -320,14 +323,14 @@ class _Calls:
         length, groups, state_dim = self.problem.seq_len, self.problem.groups, self.problem.state_dim
         return tuple(Step(step, self.sums) for step in (length * groups * state_dim, groups * state_dim, state_dim))
 
-    def sums_of_slices(self) -> Call:
+    def sums_of_slices(self) -> TritonLaunch:
         problem = self.problem
         rows = problem.batch_size * problem.seq_len * problem.groups
 
         def outer(operand: int) -> tuple[Step, ...]:
             return tuple(reversed(self.steps(operand)))
 
-        return Call(
+        return TritonLaunch(
             add_groups,
             -(-rows // tiles.SUM_ROWS),
             (
@@ -339,10 +342,10 @@ class _Calls:
             {"ACC": f"tl.float{8 * self.sums.size}", "ROWS": tiles.SUM_ROWS, "COLS": padded(problem.state_dim)},
         )
 
-    def rates(self) -> Call:
+    def rates(self) -> TritonLaunch:
         problem = self.problem
         slots = self.cut.slots if self.has_states else 0
-        return Call(
+        return TritonLaunch(
             add_rates,
             problem.num_heads,
             (

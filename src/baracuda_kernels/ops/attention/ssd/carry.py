@@ -7,10 +7,10 @@ Like `simd`, this imports Numba: import it inside body factories.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baracuda_kernels.lang import simd
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import inline
 from baracuda_kernels.ops.attention.ssd.matrix import Matrices
+from baracuda_kernels.targets.cpu.vectors import simd
+from baracuda_kernels.targets.cpu.vectors.simd import inline
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 __all__ = ["Carry", "carry", "weigh"]
 

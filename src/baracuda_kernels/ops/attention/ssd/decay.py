@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baracuda_kernels.lang import simd, vmath
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import inline, outlined
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK
+from baracuda_kernels.targets.cpu.vectors import simd, vmath
+from baracuda_kernels.targets.cpu.vectors.simd import inline, outlined
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 __all__ = ["PARTS", "Decays", "decays"]
 

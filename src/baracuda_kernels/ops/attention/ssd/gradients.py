@@ -19,8 +19,8 @@ d_dt[k] = u[k] . x[k] + A d(log-decay)[k]         d_a = sum of dt[k] d(log-decay
 
 from collections.abc import Callable
 
-from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 # The words of a launch; then come the strides: of steps by batch, step and head, of both states' gradients by batch, head and row, of a.
 (TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BATCH, WALKS, HAS_START, HAS_END) = range(12)
@@ -33,10 +33,10 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     Where a task is all spans of a group (WALKS), the body itself begins with the gradient of the last state, passes it on from span to
     span in the place of the first one's, and writes the gradient of the initial state.
     """
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.carry import carry, weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, TO_END, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     matrix = matrices(element)

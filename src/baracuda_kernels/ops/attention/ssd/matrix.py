@@ -17,9 +17,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from baracuda_kernels.lang import simd, tasks
-from baracuda_kernels.lang.canonical import LANES
-from baracuda_kernels.lang.simd import I32, I64, ON_X86, inline, outlined
+from baracuda_kernels.targets.cpu.vectors import simd, tasks
+from baracuda_kernels.targets.cpu.vectors.simd import I32, I64, ON_X86, inline, outlined
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 __all__ = ["Matrices", "filled", "flush_subnormals", "matrices", "restore_subnormals", "vectors"]
 

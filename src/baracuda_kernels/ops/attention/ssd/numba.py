@@ -12,15 +12,15 @@ from ctypes import addressof, c_int64
 from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.lang import parallel
-from baracuda_kernels.lang.geometry import as_words
-from baracuda_kernels.lang.native import NativeFunction, build
-from baracuda_kernels.lang.threads import get_num_threads
+from baracuda_kernels.core.threads import get_num_threads
 from baracuda_kernels.ops.attention.ssd.gradients import gradients_body
 from baracuda_kernels.ops.attention.ssd.outputs import outputs_body
-from baracuda_kernels.ops.attention.ssd.rate import CANCELS, exact_body, total_body
+from baracuda_kernels.ops.attention.ssd.rate_gradient import CANCELS, exact_body, total_body
 from baracuda_kernels.ops.attention.ssd.spans import span_count, span_length
 from baracuda_kernels.ops.attention.ssd.states import BLOCK_ROWS, states_body
+from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.cpu.runtime.native import NativeFunction, build
+from baracuda_kernels.targets.geometry import as_words
 
 __all__ = ["backward", "forward"]
 

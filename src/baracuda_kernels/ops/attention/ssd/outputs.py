@@ -8,8 +8,8 @@ y[i] = sum over j <= i of (C[i] . B[j]) decay(i, j) dt[j] x[j]  +  decay(i, star
 
 from collections.abc import Callable
 
-from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 # The words of a launch; then come the strides: of x, dt, b, c and y by batch, step and head, of both states by batch, head and row, of a.
 (TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, PER_TASK, WALKS, HAS_START, HAS_END) = range(12)
@@ -21,10 +21,10 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
 
     Where the one span is the whole sequence (WALKS), the body itself begins with the first state and writes the last one.
     """
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.carry import carry, weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, STEP, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     matrix = matrices(element)

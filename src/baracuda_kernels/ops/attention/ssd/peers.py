@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baracuda_kernels.bench.peers import COMPILED, Call, compiled_when_called, installed
+from baracuda_kernels.core.peers import COMPILED, PeerCall, compiled_when_called, installed
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 
 CHUNKED = "torch.einsum, chunked"
@@ -23,7 +23,7 @@ INPUTS = ("x", "dt", "a", "b", "c", "initial_state")
 PER_STEP = ("x", "dt", "b", "c", "dy")
 
 
-def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     for name, scan, problem, given in _contenders(descriptor, operands):
         yield name, _forward(problem, scan, given)
     yield from installed("mamba_ssm", operands["x"], lambda: _mamba(descriptor, operands), MAMBA)
@@ -31,7 +31,7 @@ def ssd_chunk_scan(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any])
         yield from installed("fla", operands["x"], lambda: _forward(descriptor, fla, operands, widen=False), FLA)
 
 
-def ssd_chunk_scan_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def ssd_chunk_scan_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     for name, scan, problem, given in _contenders(descriptor, operands):
         yield name, _gradient(problem, scan, given)
     yield from installed("mamba_ssm", operands["x"], lambda: _mamba_backward(descriptor, operands), MAMBA)
@@ -50,14 +50,14 @@ def _contenders(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) ->
     yield STEPWISE, stepwise, replace(descriptor, seq_len=steps), first
 
 
-def _mamba(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Call:
+def _mamba(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> PeerCall:
     from mamba_ssm.ops.triton.ssd_combined import _mamba_chunk_scan_combined_fwd
 
     inputs = [operands[name] for name in ("x", "dt", "a", "b", "c")]
     return lambda: _mamba_chunk_scan_combined_fwd(*inputs, MAMBA_CHUNK, initial_states=operands.get("initial_state"))
 
 
-def _mamba_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> Call:
+def _mamba_backward(descriptor: SsdChunkScanDescriptor, operands: dict[str, Any]) -> PeerCall:
     from mamba_ssm.ops.triton.ssd_combined import _mamba_chunk_scan_combined_bwd
 
     inputs = [operands[name] for name in ("dy", "x", "dt", "a", "b", "c")]
@@ -73,7 +73,9 @@ def fla(descriptor: SsdChunkScanDescriptor, x: Any, dt: Any, a: Any, b: Any, c: 
     return chunk_simple_gla(c, b, values, gates, scale=1.0, initial_state=initial_state, output_final_state=True)
 
 
-def _forward(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True) -> Call:
+def _forward(
+    descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True
+) -> PeerCall:
     import torch
 
     def call() -> object:
@@ -85,7 +87,9 @@ def _forward(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], opera
     return call
 
 
-def _gradient(descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True) -> Call:
+def _gradient(
+    descriptor: SsdChunkScanDescriptor, scan: Callable[..., Any], operands: dict[str, Any], widen: bool = True
+) -> PeerCall:
     import torch
 
     recorded: list[tuple[Any, ...]] = []

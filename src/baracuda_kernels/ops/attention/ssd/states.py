@@ -6,8 +6,8 @@ Backwards in time the same body passes on the gradient of the state: dy and C ta
 
 from collections.abc import Callable
 
-from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.attention.ssd.spans import CHUNK, MOST_COLUMNS
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 # The words of a launch; then come the strides: of rows, dt and columns by batch, step and head, of both states by batch, head and row, of a.
 (TASKS, LENGTH, HEADS, HEAD_DIM, STATE_DIM, SHARE, SPAN, SPANS, BLOCK, BACKWARDS, HAS_START, HAS_END, KEPT, SLOT) = range(14)
@@ -18,10 +18,10 @@ BLOCK_ROWS = 64  # rows of a state that a task has at most
 
 def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     """A task is a block of rows of one head's state, over the whole sequence."""
-    from baracuda_kernels.lang import simd, tasks
     from baracuda_kernels.ops.attention.ssd.carry import weigh
     from baracuda_kernels.ops.attention.ssd.decay import INFLOW, PARTS, SINCE_START, decays
     from baracuda_kernels.ops.attention.ssd.matrix import filled, flush_subnormals, matrices, restore_subnormals, vectors
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     multiply, _, _, _, fetch, _, put = matrices(element)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.gpu.call import MOST_REGISTERS
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
+from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS
 
-__all__ = ["BackwardTile", "Block", "Cut", "backward_bytes", "backward_tile", "cut", "other_tiles"]
+__all__ = ["SsdBackwardTile", "SsdBlock", "BackwardCut", "backward_bytes", "backward_tile", "cut", "other_tiles"]
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it
@@ -24,7 +24,7 @@ LONGEST_SPAN = 8  # chunks, unless a sequence in segments would not fit the work
 SUM_ROWS, RATE_PLACES, PASS_PLACES = 16, 1024, 1024  # what one program adds up or passes on
 
 
-class Block(NamedTuple):
+class SsdBlock(NamedTuple):
     """`rows` by `cols` of a state, by `warps` warps, `stages - 1` chunks or heads read ahead."""
 
     rows: int
@@ -35,17 +35,17 @@ class Block(NamedTuple):
     by_pairs: bool = False  # whether a walk reads x and dy as pairs
 
 
-class BackwardTile(NamedTuple):
+class SsdBackwardTile(NamedTuple):
     """Chunks of `chunk` steps, and what a program has of a state where it walks, has one head, or adds up the heads of a group."""
 
     chunk: int
-    walk: Block
-    head: Block
-    group: Block
+    walk: SsdBlock
+    head: SsdBlock
+    group: SsdBlock
     fits: bool = False  # whether a program can hold all that belongs to a chunk of one head
 
 
-class Cut(NamedTuple):
+class BackwardCut(NamedTuple):
     """How sequences are cut, in chunks: states are kept every `span`, a program walks `segment`, `slot` add up to a share of d_a.
 
     The heads of a group are dealt out to `slices` programs. Groups are taken in `rounds`, which use the same workspace in turn."""
@@ -71,19 +71,19 @@ class Cut(NamedTuple):
         return -(-self.chunks // self.slot)
 
 
-def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
+def backward_tile(problem: SsdChunkScanDescriptor) -> SsdBackwardTile:
     rows, cols = padded(problem.head_dim), padded(problem.state_dim)
     if problem.element is ElementKind.F64:
-        block = Block(16, 16, 4, registers=MOST_REGISTERS)
-        return BackwardTile(16, Block(16, min(cols, 32), 4), block, block)
+        block = SsdBlock(16, 16, 4, registers=MOST_REGISTERS)
+        return SsdBackwardTile(16, SsdBlock(16, min(cols, 32), 4), block, block)
     if problem.element is ElementKind.F32:
-        block = Block(min(rows, 32), min(cols, 32), 4, registers=MOST_REGISTERS)
-        return BackwardTile(32, Block(min(rows, 32), min(cols, 64), 4), block._replace(rows=16), block)
-    part = Block(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
-    short = BackwardTile(32, part._replace(stages=2), part._replace(cols=min(cols, 32)), part)
+        block = SsdBlock(min(rows, 32), min(cols, 32), 4, registers=MOST_REGISTERS)
+        return SsdBackwardTile(32, SsdBlock(min(rows, 32), min(cols, 64), 4), block._replace(rows=16), block)
+    part = SsdBlock(min(rows, 32), min(cols, 64), 4, registers=MOST_REGISTERS)
+    short = SsdBackwardTile(32, part._replace(stages=2), part._replace(cols=min(cols, 32)), part)
     if problem.element is ElementKind.F16:
         return short
-    whole = Block(min(rows, 64), min(cols, 128), 4, 3)
+    whole = SsdBlock(min(rows, 64), min(cols, 128), 4, 3)
     fits = rows <= whole.rows and cols <= whole.cols
     block = whole if fits else part
     walk = whole._replace(by_pairs=True)
@@ -91,23 +91,23 @@ def backward_tile(problem: SsdChunkScanDescriptor) -> BackwardTile:
         2 * problem.batch_size * problem.num_heads <= MULTIPROCESSORS
     ):  # a walk alone on its multiprocessor waits less with less to do
         walk = walk._replace(cols=min(cols, 64), stages=4)
-    long = BackwardTile(64, walk, block, block, fits)
+    long = SsdBackwardTile(64, walk, block, block, fits)
     # Where decays are not prepared, d_dt of chunks of 64 came out wrong on Hopper with Triton 3.6, in products of whole warp groups.
     return long if cut(problem, long).is_prepared else short
 
 
-def narrowed(tile: BackwardTile, cut: Cut, adds: bool) -> Block:
+def narrowed(tile: SsdBackwardTile, cut: BackwardCut, adds: bool) -> SsdBlock:
     """Where states are not read as they are but computed, or heads are added up too, fewer rows and columns take as many registers."""
     block = tile.group if adds else tile.head
     if cut.span == cut.segments == 1:
         return block
     cols, warps = (32, 8) if adds and cut.span > 1 else (64, block.warps)
-    return Block(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
+    return SsdBlock(min(block.rows, 32), min(block.cols, cols), warps, registers=MOST_REGISTERS)
 
 
-def scattered(block: Block, rows: int, cols: int) -> Block:
+def scattered(block: SsdBlock, rows: int, cols: int) -> SsdBlock:
     """The largest tile for operands that allow no vector loads: addresses take registers too."""
-    return Block(min(block.rows, rows), min(block.cols, cols), 8, registers=MOST_REGISTERS)
+    return SsdBlock(min(block.rows, rows), min(block.cols, cols), 8, registers=MOST_REGISTERS)
 
 
 def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
@@ -116,17 +116,17 @@ def kept_element(problem: SsdChunkScanDescriptor) -> ElementKind:
 
 
 @functools.lru_cache(maxsize=1024)
-def cut(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Cut:
+def cut(problem: SsdChunkScanDescriptor, tile: SsdBackwardTile) -> BackwardCut:
     """The first way to cut that fits the workspace."""
     return next(cut for cut in _cuts(problem, tile) if regions(problem, tile, cut)["end"] <= _budget(problem))
 
 
-def blocks(problem: SsdChunkScanDescriptor, block: Block) -> tuple[int, int]:
+def blocks(problem: SsdChunkScanDescriptor, block: SsdBlock) -> tuple[int, int]:
     """How many of them a state has, by rows and columns."""
     return max(1, -(-problem.head_dim // block.rows)), max(1, -(-problem.state_dim // block.cols))
 
 
-def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
+def _cuts(problem: SsdChunkScanDescriptor, tile: SsdBackwardTile) -> Iterator[BackwardCut]:
     """Possible cuts, from the fastest to the smallest, which keeps two states and one share of d_a."""
     chunks = -(-problem.seq_len // tile.chunk)
     walks = 2 * problem.batch_size * problem.num_heads * math.prod(blocks(problem, tile.walk))
@@ -140,7 +140,7 @@ def _cuts(problem: SsdChunkScanDescriptor, tile: BackwardTile) -> Iterator[Cut]:
                 for part in _halvings(slices):
                     for slot in (1, max(chunks, 1)):
                         for is_prepared in (True, False) if problem.element.size == 2 else (False,):
-                            yield Cut(chunks, span, segment, slot, part, rounds, is_prepared)
+                            yield BackwardCut(chunks, span, segment, slot, part, rounds, is_prepared)
 
 
 def _halvings(number: int) -> Iterator[int]:
@@ -165,12 +165,12 @@ def _budget(problem: SsdChunkScanDescriptor) -> int:
     return 3 * states * problem.state_element.size
 
 
-def families(problem: SsdChunkScanDescriptor, cut: Cut) -> int:
+def families(problem: SsdChunkScanDescriptor, cut: BackwardCut) -> int:
     """How many groups, of all batches, a round has; the last one may have fewer."""
     return -(-problem.batch_size * problem.groups // cut.rounds)
 
 
-def regions(problem: SsdChunkScanDescriptor, tile: BackwardTile, cut: Cut) -> dict[str, int]:
+def regions(problem: SsdChunkScanDescriptor, tile: SsdBackwardTile, cut: BackwardCut) -> dict[str, int]:
     """Where in the workspace everything lies, and where it ends: whole vectors first wherever rows are whole vectors."""
     pairs, state, sums = problem.batch_size * problem.num_heads, problem.head_dim * problem.state_dim, problem.state_element.size
     at_once = families(problem, cut) * problem.heads_per_group
@@ -206,7 +206,7 @@ def backward_bytes(problem: SsdChunkScanDescriptor) -> int:
     return regions(problem, tile, cut(problem, tile))["end"]
 
 
-def other_tiles(problem: SsdChunkScanDescriptor) -> list[BackwardTile]:
+def other_tiles(problem: SsdChunkScanDescriptor) -> list[SsdBackwardTile]:
     """Other tiles to time, for 16-bit floats: one chunk less read ahead where sequences are walked, more warps for a chunk. The workspace is the same."""
     tile = backward_tile(problem)
     if problem.element.size > 2:

@@ -10,19 +10,19 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
-from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.ops.attention.ssd import tiles
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
-from baracuda_kernels.ops.attention.ssd.tiles import Cut, Tile
+from baracuda_kernels.ops.attention.ssd.tiles import Cut, SsdTile
 from baracuda_kernels.ops.attention.ssd.triton_forward import pass_states, prepare, recur, walk
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Count, Lent, Step, TritonLaunch, is_wide
 
 _PRECISIONS = {ElementKind.F16: "tf32", ElementKind.F32: "tf32x3"}  # of products with f32 operands
 
 __all__ = ["forward", "forward_calls", "forward_walk"]
 
 
-def forward(problem: SsdChunkScanDescriptor, device: Device, tile: Tile | None = None) -> Bind:
+def forward(problem: SsdChunkScanDescriptor, device: Device, tile: SsdTile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, dt, a, b, c, initial_state, y, final_state) -> launch."""
     return _forward(problem, device, None, tile)
 
@@ -32,7 +32,7 @@ def forward_walk(problem: SsdChunkScanDescriptor, device: Device) -> Bind:
     return _forward(problem, device, tiles.IN_ONE_PIECE)
 
 
-def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None, tile: Tile | None = None) -> Bind:
+def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None, tile: SsdTile | None = None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         return launcher(device, *forward_calls(problem, layouts, tile, cut))
 
@@ -40,8 +40,8 @@ def _forward(problem: SsdChunkScanDescriptor, device: Device, cut: Cut | None, t
 
 
 def forward_calls(
-    problem: SsdChunkScanDescriptor, layouts: Sequence[Layout | None], tile: Tile | None = None, cut: Cut | None = None
-) -> list[Call]:
+    problem: SsdChunkScanDescriptor, layouts: Sequence[Layout | None], tile: SsdTile | None = None, cut: Cut | None = None
+) -> list[TritonLaunch]:
     """What is launched for operands of these layouts; `cut` and `tile` are for trying others than the chosen ones."""
     if cut is None:
         chosen, cut = tiles.forward_choice(problem)
@@ -72,10 +72,10 @@ def forward_calls(
             *(_state_steps(initial, sums), state_steps, _row_steps(y, element)),
         )
 
-    def walks(outputs: bool, segments: int) -> Call:
+    def walks(outputs: bool, segments: int) -> TritonLaunch:
         target = ((At(7, sums) if final else unused), _state_steps(final, sums)) if outputs else (states, state_steps)
 
-        def form(tile: Tile, is_prepared: bool, is_whole: bool) -> Call:
+        def form(tile: SsdTile, is_prepared: bool, is_whole: bool) -> TritonLaunch:
             constants = {
                 **precision,
                 "OUTPUTS": outputs,
@@ -91,13 +91,13 @@ def forward_calls(
             }
             strips = tiles.strip_count(problem, tile)
             arguments = (*common(segments, strips), target[0], decays, *prepared, int(final is not None), target[1])
-            return Call(walk, sequences * segments * strips, arguments, constants, tile.warps)
+            return TritonLaunch(walk, sequences * segments * strips, arguments, constants, tile.warps)
 
         whole = form(tile, cut.is_prepared, tiles.is_whole(problem, tile.cols))
         return replace(whole, otherwise=form(tiles.scalar_tile(problem), False, False))
 
     is_double = element is ElementKind.F64
-    recurring = Call(
+    recurring = TritonLaunch(
         recur,
         sequences * cut.segments * strips if problem.seq_len or is_double else 0,
         (*common(cut.segments, strips), At(7, sums) if final else unused, int(final is not None), _state_steps(final, sums)),
@@ -113,14 +113,14 @@ def forward_calls(
     if is_double:
         return [recurring]
     head_blocks, state_blocks = -(-problem.num_heads // tiles.PREPARED_HEADS), -(-size // tiles.PASS_BLOCK)
-    preparing = Call(
+    preparing = TritonLaunch(
         prepare,
         problem.batch_size * tiles.chunk_count(problem, tile) * head_blocks * cut.is_prepared,
         (At(1, dt.element), At(2, a.element), *prepared, Count(problem.seq_len), Count(problem.num_heads), Count(head_blocks),
          _plain(dt), Step(a.stride[0])),
         {**precision, "CHUNK": tile.chunk, "HEADS": tiles.PREPARED_HEADS},
     )  # fmt: skip
-    passing = Call(
+    passing = TritonLaunch(
         pass_states,
         sequences * state_blocks if ends > 1 else 0,
         (states, decays, Count(ends), Count(size, sums), Count(state_blocks)),

@@ -19,9 +19,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import offset
-from baracuda_kernels.gpu.maths import rounded_product
-from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_carry import state_at
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
@@ -33,6 +30,9 @@ from baracuda_kernels.ops.attention.ssd.triton_paths import (
     store_steps,
     store_sum,
 )
+from baracuda_kernels.targets.cuda.triton.indexing import offset
+from baracuda_kernels.targets.cuda.triton.maths import rounded_product
+from baracuda_kernels.targets.cuda.triton.products import product
 
 __all__ = ["add_groups", "add_rates", "gradients_of_groups", "gradients_of_heads", "gradients_of_lone_heads"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, block_by_pairs, computed, decay, given, of_head
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import flow_of
+from baracuda_kernels.targets.cuda.triton.products import product
 
 __all__ = ["pass_segments", "state_at", "walk_states"]
 

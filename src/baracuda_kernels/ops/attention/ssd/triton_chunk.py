@@ -9,8 +9,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.maths import exp
-from baracuda_kernels.gpu.products import rounded_to_tf32
+from baracuda_kernels.targets.cuda.triton.maths import exp
+from baracuda_kernels.targets.cuda.triton.products import rounded_to_tf32
 
 __all__ = [
     "block",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import (
     block,
     bounded_exponents,
@@ -24,6 +23,7 @@ from baracuda_kernels.ops.attention.ssd.triton_chunk import (
     of_head,
     store_block,
 )
+from baracuda_kernels.targets.cuda.triton.products import product
 
 __all__ = ["PARTS", "pass_states", "prepare", "recur", "walk"]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.maths import rounded_product
-from baracuda_kernels.gpu.products import product
 from baracuda_kernels.ops.attention.ssd.triton_chunk import block, computed, given, of_head, store_block
 from baracuda_kernels.ops.attention.ssd.triton_forward import PARTS
 from baracuda_kernels.ops.attention.ssd.triton_paths import (
@@ -20,6 +18,8 @@ from baracuda_kernels.ops.attention.ssd.triton_paths import (
     store_steps,
     store_sum,
 )
+from baracuda_kernels.targets.cuda.triton.maths import rounded_product
+from baracuda_kernels.targets.cuda.triton.products import product
 
 __all__ = ["gradients_of_chunks"]
 

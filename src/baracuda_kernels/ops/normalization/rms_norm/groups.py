@@ -5,8 +5,8 @@ The split is a function of the problem alone, so the order in which dgamma is su
 
 from __future__ import annotations
 
-from baracuda_kernels.lang.canonical import LANES
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import HALVES, RMSNormBackwardDescriptor
+from baracuda_kernels.targets.cpu.vectors.summation_order import LANES
 
 MOST_GROUPS = 64
 FEWEST_ROWS = 8  # of a group, so that partial sums weigh little beside the rows

@@ -10,12 +10,7 @@ from collections.abc import Callable, Sequence
 from ctypes import addressof, c_int64
 from typing import Any
 
-from baracuda_kernels.lang import parallel
-from baracuda_kernels.lang.canonical import BLOCK, LANES
-from baracuda_kernels.lang.halves import in_turn
-from baracuda_kernels.lang.native import NativeFunction, build
-from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
-from baracuda_kernels.ops.normalization.rms_norm.words import (
+from baracuda_kernels.ops.normalization.rms_norm.geometry import (
     DONE,
     EPS,
     EXTENT,
@@ -33,6 +28,11 @@ from baracuda_kernels.ops.normalization.rms_norm.words import (
     launch_words,
     streams,
 )
+from baracuda_kernels.ops.normalization.rms_norm.groups import group_count, partial_pitch, rows_per_group
+from baracuda_kernels.targets.cpu.float16 import in_turn
+from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.cpu.runtime.native import NativeFunction, build
+from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
 
 __all__ = ["backward", "forward"]
 
@@ -48,7 +48,7 @@ TINY, HUGE = 1e-30, 1e38  # sums of squares in f32 that are out of this range ar
 
 def _stage() -> tuple[Callable, Callable]:
     """Moves a block of a row with any strides into a tile, widened, and back."""
-    from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     inline = simd.inline
 
@@ -84,7 +84,7 @@ def _stage() -> tuple[Callable, Callable]:
 
 def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tuple[Callable, tuple]:
     """Whole rows, a few to a task."""
-    from baracuda_kernels.lang import simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
     float64 = simd.float64
@@ -211,7 +211,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
 
 def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tuple[Callable, tuple]:
     """Groups of rows; then, once all groups are done, blocks of dgamma's columns."""
-    from baracuda_kernels.lang import columns, simd, tasks
+    from baracuda_kernels.targets.cpu.vectors import columns, simd, tasks
 
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
     float64, scaled, contiguous, zero = simd.float64, gamma == "gamma", access == "contiguous", simd.widened(element)(0)

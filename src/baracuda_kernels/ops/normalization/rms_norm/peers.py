@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baracuda_kernels.bench.peers import ALLOCATING, COMPILED, Call, compiled, liger
+from baracuda_kernels.core.peers import ALLOCATING, COMPILED, PeerCall, compiled, liger
 from baracuda_kernels.ops.normalization.rms_norm.descriptor import RMSNormBackwardDescriptor, RMSNormDescriptor
 
 
-def rms_norm(descriptor: RMSNormDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def rms_norm(descriptor: RMSNormDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     """PyTorch keeps no rms, and has no form that writes into given memory."""
     import torch
 
@@ -22,7 +22,7 @@ def rms_norm(descriptor: RMSNormDescriptor, operands: dict[str, Any]) -> Iterato
     yield COMPILED, compiled(call, operands["y"], x)
     if gamma is not None and descriptor.norm_rank == 1:
 
-        def make() -> Call:
+        def make() -> PeerCall:
             from liger_kernel.ops.rms_norm import rms_norm_forward
 
             return lambda: rms_norm_forward(x, gamma, eps, 0.0, "llama", None)
@@ -30,7 +30,7 @@ def rms_norm(descriptor: RMSNormDescriptor, operands: dict[str, Any]) -> Iterato
         yield from liger(x, make)
 
 
-def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, operands: dict[str, Any]) -> Iterator[tuple[str, PeerCall]]:
     """Autograd over a graph that was built beforehand."""
     import torch
 
@@ -58,7 +58,7 @@ def rms_norm_backward(descriptor: RMSNormBackwardDescriptor, operands: dict[str,
 
     yield COMPILED, compiled(gradients, (operands["dx"], operands["dgamma"]), dy, plain_x, plain_gamma, rms)
 
-    def make() -> Call:
+    def make() -> PeerCall:
         from liger_kernel.ops.rms_norm import rms_norm_backward, rms_norm_forward
 
         _, _, rstd, block, warps, mode = rms_norm_forward(plain_x, plain_gamma, 1e-5, 0.0, "llama", None)

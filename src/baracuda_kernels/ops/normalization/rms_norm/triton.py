@@ -11,13 +11,9 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
-from baracuda_kernels.gpu.indexing import dims
-from baracuda_kernels.gpu.launch import launcher
-from baracuda_kernels.gpu.tiles import for_contiguous, power_of_two
-from baracuda_kernels.lang.geometry import Dim
 from baracuda_kernels.ops.normalization.rms_norm import tiles
-from baracuda_kernels.ops.normalization.rms_norm.tiles import Tile
+from baracuda_kernels.ops.normalization.rms_norm.geometry import geometry
+from baracuda_kernels.ops.normalization.rms_norm.tiles import NormTile
 from baracuda_kernels.ops.normalization.rms_norm.triton_bodies import (
     add_partials,
     backward_rows,
@@ -25,35 +21,39 @@ from baracuda_kernels.ops.normalization.rms_norm.triton_bodies import (
     forward_rows,
     project_segments,
 )
-from baracuda_kernels.ops.normalization.rms_norm.words import geometry
+from baracuda_kernels.targets.cuda.runtime.launcher import launcher
+from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Count, Lent, Step, TritonLaunch, is_wide
+from baracuda_kernels.targets.cuda.tiles import for_contiguous, power_of_two
+from baracuda_kernels.targets.cuda.triton.indexing import dims
+from baracuda_kernels.targets.geometry import Dim
 
 __all__ = ["backward", "calls", "forward"]
 
 
-def forward(problem: Any, device: Device, tile: Tile | None = None) -> Bind:
+def forward(problem: Any, device: Device, tile: NormTile | None = None) -> Bind:
     """The kernel for a forward problem: bind(layouts of x, gamma, y, rms) -> launch."""
     return _kernel("forward", problem, device, tile)
 
 
-def backward(problem: Any, device: Device, tile: Tile | None = None) -> Bind:
+def backward(problem: Any, device: Device, tile: NormTile | None = None) -> Bind:
     """The kernel for a backward problem: bind(layouts of dy, x, gamma, rms, dx, dgamma) -> launch."""
     return _kernel("backward", problem, device, tile)
 
 
-def _kernel(direction: str, problem: Any, device: Device, tile: Tile | None) -> Bind:
+def _kernel(direction: str, problem: Any, device: Device, tile: NormTile | None) -> Bind:
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         return launcher(device, *calls(direction, problem, layouts, for_contiguous(tile, layouts)))
 
     return bind
 
 
-def calls(direction: str, problem: Any, layouts: Sequence[Layout | None], tile: Tile | None = None) -> list[Call]:
+def calls(direction: str, problem: Any, layouts: Sequence[Layout | None], tile: NormTile | None = None) -> list[TritonLaunch]:
     """What is launched for operands of these layouts; `tile` is for trying others than the chosen one."""
     build = _forward_calls if direction == "forward" else _backward_calls
     return [call for call in build(problem, layouts, tile) if call.blocks]
 
 
-def _forward_calls(problem: Any, layouts: Sequence[Layout | None], tile: Tile | None) -> list[Call]:
+def _forward_calls(problem: Any, layouts: Sequence[Layout | None], tile: NormTile | None) -> list[TritonLaunch]:
     x, gamma, y, rms = layouts
     rows, extent, element = problem.row_count, problem.norm_total_extent, problem.element
     if rows == 0:
@@ -79,7 +79,7 @@ def _forward_calls(problem: Any, layouts: Sequence[Layout | None], tile: Tile | 
     return [_in_forms(forward_long if is_long else forward_rows, programs, arguments, constants, tile)]
 
 
-def _backward_calls(problem: Any, layouts: Sequence[Layout | None], tile: Tile | None) -> list[Call]:
+def _backward_calls(problem: Any, layouts: Sequence[Layout | None], tile: NormTile | None) -> list[TritonLaunch]:
     dy, x, gamma, rms, dx, dgamma = layouts
     rows, extent, element, sums = problem.row_count, problem.norm_total_extent, problem.element, tiles.sums_of(problem)
     if extent == 0:
@@ -124,9 +124,9 @@ def _backward_calls(problem: Any, layouts: Sequence[Layout | None], tile: Tile |
     return [project, walk] + ([] if dgamma is None else [_sum_call(problem, dgamma, groups, pitch, sums)])
 
 
-def _sum_call(problem: Any, dgamma: Layout, groups: int, pitch: int, sums: ElementKind) -> Call:
+def _sum_call(problem: Any, dgamma: Layout, groups: int, pitch: int, sums: ElementKind) -> TritonLaunch:
     step = dgamma.stride[0] if problem.norm_total_extent > 1 else 1
-    return Call(
+    return TritonLaunch(
         add_partials,
         pitch // tiles.SUM_STRIP,
         (
@@ -153,11 +153,11 @@ def _operands(layouts: Sequence[Layout | None]) -> tuple[At, ...]:
     return tuple(At(place, layout.element) for place, layout in given if layout is not None)
 
 
-def _in_forms(body: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], tile: Tile) -> Call:
+def _in_forms(body: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], tile: NormTile) -> TritonLaunch:
     """The call for operands that allow vectors, and the one for others; both deal out the same rows to the same programs."""
 
-    def form(tile: Tile) -> Call:
-        return Call(body, programs, arguments, constants | {"STAGES": tile.stages}, tile.warps, registers=tile.registers)
+    def form(tile: NormTile) -> TritonLaunch:
+        return TritonLaunch(body, programs, arguments, constants | {"STAGES": tile.stages}, tile.warps, registers=tile.registers)
 
     scalar = form(tile.without_vectors())
     return replace(form(tile), otherwise=scalar) if constants["CONTIGUOUS"] else scalar
@@ -167,7 +167,7 @@ def _constants(problem: Any, contiguous: bool) -> dict[str, Any]:
     return {"SCALED": problem.has_gamma, "ACC": f"tl.float{8 * tiles.sums_of(problem).size}", "CONTIGUOUS": contiguous}
 
 
-def _tile_constants(problem: Any, tile: Tile) -> dict[str, Any]:
+def _tile_constants(problem: Any, tile: NormTile) -> dict[str, Any]:
     whole = problem.norm_total_extent % tile.cols == 0 and problem.norm_total_extent > 0
     return {"ROWS": tile.rows, "COLS": tile.cols, "WHOLE": whole, "WIDE": is_wide(problem.row_count)}
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from baracuda_kernels.gpu.indexing import offset
-from baracuda_kernels.gpu.maths import rounded_product
+from baracuda_kernels.targets.cuda.triton.indexing import offset
+from baracuda_kernels.targets.cuda.triton.maths import rounded_product
 
 __all__ = ["add_partials", "backward_rows", "forward_long", "forward_rows", "project_segments"]
 

@@ -1,0 +1,1 @@
+"""Functions of formulas, from exp to bessel."""

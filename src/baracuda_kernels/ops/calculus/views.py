@@ -1,0 +1,42 @@
+"""What runs read and write, as views of operands and buffers: where each begins, and how far apart its elements are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from baracuda_kernels.core.layout import Shape, row_major
+from baracuda_kernels.ops.calculus.runs import Buffer, Run, Scan
+from baracuda_kernels.targets.operand_views import OperandView, OverViews
+
+__all__ = ["OverViews", "OperandView", "room_offsets", "views_of"]
+
+
+LINE = 64  # bytes: every buffer begins at a cache line
+
+
+def views_of(problem: Any, run: Run | Scan, layouts: Sequence[Any]) -> tuple[list[tuple[int, ...]], list[OperandView]]:
+    """The strides of what a run reads and writes, and the views that have them."""
+    if isinstance(run, Scan):
+        operands = [(run.input, 0), (run.output, 0)]
+    else:
+        operands = [*((read.operand, run.first + read.offset) for read in run.reads), (run.output, run.first)]
+    strides, views = [], []
+    for operand, first in operands:
+        own = layouts[operand].stride if operand >= 0 else row_major(room_shape(problem, problem.rooms[~operand]))
+        stride = problem.stride_of(operand, own)
+        strides.append(stride)
+        views.append(OperandView(operand, first * stride[problem.axis] * problem.element_of(operand).size))
+    return strides, views
+
+
+def room_shape(problem: Any, room: Buffer) -> Shape:
+    return tuple(problem.with_extent(room.extent)[axis] for axis in room.axes)
+
+
+def room_offsets(problem: Any) -> list[int]:
+    """The offsets of the buffers in the workspace, and where the last one ends."""
+    sizes = (room.element.size * math.prod(room_shape(problem, room)) for room in problem.rooms)
+    return list(itertools.accumulate((-(-size // LINE) * LINE for size in sizes), initial=0))

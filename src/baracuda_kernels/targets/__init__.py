@@ -1,0 +1,1 @@
+"""What kernels stand on, for each device."""

@@ -1,0 +1,1 @@
+"""From formulas to LLVM."""

@@ -1,0 +1,1 @@
+"""From a Triton body to a launch."""

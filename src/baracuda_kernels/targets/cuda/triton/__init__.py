@@ -1,0 +1,1 @@
+"""What kernel bodies in Triton share."""
