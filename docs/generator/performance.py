@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from baracuda_kernels.bench.problems import bytes_moved, field_types
+from baracuda_kernels.bench.problems import field_types
 from baracuda_kernels.bench.report import machine, markdown, milliseconds, recorded_peers, share, times_faster
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.cost.traffic import bytes_moved
 from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN
 from generator.tables import code, table
 

@@ -22,12 +22,13 @@ import baracuda_kernels as bk
 from baracuda_kernels.bench import engine
 from baracuda_kernels.bench.engine import PRODUCT, BenchRow, Settings, Task, measure, showcase
 from baracuda_kernels.bench.host import ARGS_EACH_CALL, ARGS_ONCE, FUNCTION, OPERATOR, RECORDED, measure_host
-from baracuda_kernels.bench.problems import Problem, bytes_moved, describe
+from baracuda_kernels.bench.problems import Problem, describe
 from baracuda_kernels.cli import bench as command
 from baracuda_kernels.cli.names import named
 from baracuda_kernels.core import peers, registry
 from baracuda_kernels.core.cost.copies import COPIES
 from baracuda_kernels.core.cost.timing import Times, interleaved
+from baracuda_kernels.core.cost.traffic import bytes_moved
 from baracuda_kernels.core.peers import ALLOCATING, COMPILED, GIVEN, JAX, PeerUnavailable, installed, peers_of
 
 QUICK = Settings(rounds=2, without=frozenset({COMPILED, JAX}))

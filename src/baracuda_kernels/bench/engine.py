@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from baracuda_kernels.bench.correct import Comparison, compare
-from baracuda_kernels.bench.problems import Problem, bytes_moved, describe, poison
+from baracuda_kernels.bench.problems import Problem, describe, poison
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.cost.copies import COPIES, copies
 from baracuda_kernels.core.cost.layouts import Layouts, describe_layouts
 from baracuda_kernels.core.cost.timing import Times, clock_of, interleaved
+from baracuda_kernels.core.cost.traffic import bytes_moved
 from baracuda_kernels.core.descriptor import Descriptor, element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 import typing
 from dataclasses import fields
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from baracuda_kernels.core.args import Access, Operand
-from baracuda_kernels.core.cost.layouts import Layouts, place, stored_shape
+from baracuda_kernels.core.args import Access
+from baracuda_kernels.core.cost.layouts import Layouts, place
+from baracuda_kernels.core.cost.traffic import present_operands
 from baracuda_kernels.core.descriptor import Descriptor
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -46,24 +46,6 @@ def field_types(descriptor: type[Descriptor]) -> dict[str, Any]:
     """The descriptor's fields and their types, in order."""
     hints = typing.get_type_hints(descriptor)
     return {field.name: hints[field.name] for field in fields(descriptor)}
-
-
-def present_operands(plan: type[Plan[Any, Any]], descriptor: Descriptor) -> list[Operand]:
-    """The operands of a bench run: all but those that must be left out."""
-    return [operand for operand in plan.args_type.OPERANDS if operand.presence(descriptor) is not False]
-
-
-def bytes_moved(plan: type[Plan[Any, Any]], descriptor: Descriptor, layouts: Layouts = MappingProxyType({})) -> int:
-    """What kernels have to read once and to write once; of an input that is broadcast, what lies in memory."""
-    moved = 0
-    for name, size in plan.cases.bytes_read(descriptor, plan.args_type.OPERANDS).items():
-        if name in layouts:
-            (operand,) = (each for each in plan.args_type.OPERANDS if each.name == name)
-            shape = operand.shapes(descriptor)[0]
-            moved += size * math.prod(stored_shape(shape, layouts[name])) // max(1, math.prod(shape))
-        else:
-            moved += size
-    return moved + sum(each.size(descriptor) for each in present_operands(plan, descriptor) if each.access is Access.WRITE)
 
 
 class Problem:

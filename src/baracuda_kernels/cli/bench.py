@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -13,20 +13,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from baracuda_kernels.bench import record, report, roofline
 from baracuda_kernels.bench.engine import BenchRow, Settings, Task, measure, of_every_kind, showcase, varied
 from baracuda_kernels.bench.host import HostRow, measure_host
-from baracuda_kernels.bench.problems import present_operands
+from baracuda_kernels.cli.counts import count
+from baracuda_kernels.cli.fields import fields_of
+from baracuda_kernels.cli.names import Named, UnknownOp, named
 from baracuda_kernels.cli.stopping import INTERRUPTED, exit_status, terminated_is_interrupted
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access
 from baracuda_kernels.core.cost.layouts import LAYOUTS
+from baracuda_kernels.core.cost.traffic import present_operands
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.machine import cores
 from baracuda_kernels.core.nearest import no_such
 from baracuda_kernels.core.peers import COMPILED, JAX
 from baracuda_kernels.core.registry import op_name
 from baracuda_kernels.verify.precompile import compile_ahead
-
-if TYPE_CHECKING:
-    from baracuda_kernels.cli.names import Named
 
 
 def add_to(commands: Any) -> None:
@@ -36,8 +36,6 @@ def add_to(commands: Any) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from baracuda_kernels.cli.counts import count  # the command line imports this module
-
     parser.add_argument("ops", nargs="*", metavar="OP", help="ops to time; all of them where none is named")
     parser.add_argument("--quick", action="store_true", help="the first showcase problem of each op and dtype, fewer rounds")
     parser.add_argument(
@@ -83,8 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if everything is right, 1 if any result is wrong, 2 if an op is unknown, 130 if interrupted. What is measured is kept, whatever happens next."""
-    from baracuda_kernels.cli.names import UnknownOp, named  # the command line imports this module
-
     try:
         asked = [named(op) for op in options.ops or registry.plans()]
     except UnknownOp as mistake:
@@ -168,8 +164,6 @@ def _tasks(asked: list[Named], options: argparse.Namespace, kind: DeviceKind) ->
     elif len(ops) != 1:
         raise ValueError(f"--problem wants one op, and there are {len(ops)}")
     else:
-        from baracuda_kernels.cli.fields import fields_of  # the command line imports this module
-
         for text in options.problem:
             yield Task(ops[0], asked[0].plan, asked[0].problem(fields_of(text, asked[0].plan.descriptor_type)))
 

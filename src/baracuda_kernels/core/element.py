@@ -23,6 +23,7 @@ class ElementKind(Enum):
 
     size: int  # bytes
     accumulator: ElementKind  # what sums of it are taken in, unless a kernel says otherwise
+    framework_name: str  # as PyTorch and NumPy call it: "bfloat16"
     part: ElementKind  # of a complex number what its real and its imaginary part are, side by side; else itself
 
     @property
@@ -74,4 +75,6 @@ _LONG_NAMES = {
     "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "bool_": "bool",
     "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
+for _long, _short in reversed(_LONG_NAMES.items()):
+    ElementKind(_short).framework_name = _long.rstrip("_")
 _BY_NAME = {kind.value: kind for kind in ElementKind} | {long: ElementKind(short) for long, short in _LONG_NAMES.items()}

@@ -126,7 +126,8 @@ def jitted(make: Callable[[Any], Callable[..., Any]], *inputs: Any) -> PeerCall:
             raise PeerUnavailable("jax is not installed")
         import jax
 
-        jax.config.update("jax_enable_x64", True)
+        config: Any = jax.config
+        config.update("jax_enable_x64", True)
         function = jax.jit(make(jax))
         arrays = [jax.dlpack.from_dlpack(tensor) for tensor in inputs]
         return lambda: function(*arrays).block_until_ready()

@@ -15,11 +15,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.stream import Stream
 
-DTYPES = {
-    ElementKind.F32: torch.float32, ElementKind.F64: torch.float64, ElementKind.F16: torch.float16, ElementKind.BF16: torch.bfloat16,
-    ElementKind.I8: torch.int8, ElementKind.I16: torch.int16, ElementKind.I32: torch.int32, ElementKind.I64: torch.int64,
-    ElementKind.U8: torch.uint8, ElementKind.BOOL: torch.bool, ElementKind.C64: torch.complex64, ElementKind.C128: torch.complex128,
-}  # fmt: skip
+DTYPES: dict[ElementKind, torch.dtype] = {element: getattr(torch, element.framework_name) for element in ElementKind}
 
 
 def as_torch(addresses: Sequence[int], layouts: Sequence[Layout | None]) -> list[Any]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from baracuda_kernels.bench.problems import bytes_moved
 from baracuda_kernels.core.cost.copies import copies
 from baracuda_kernels.core.cost.timing import clock_of, interleaved
+from baracuda_kernels.core.cost.traffic import bytes_moved
 from baracuda_kernels.core.descriptor import element_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
@@ -94,10 +94,8 @@ def _product_rate(device: Device, element: ElementKind) -> float:
     """Operations per second of a large matrix product."""
     import torch
 
-    from baracuda_kernels.targets.aten import DTYPES
-
     shape = (_PRODUCT_EXTENT, _PRODUCT_EXTENT)
-    left, right = (torch.rand(shape, device=str(device)).to(DTYPES[element]) for _ in range(2))
+    left, right = (torch.rand(shape, device=str(device)).to(getattr(torch, element.framework_name)) for _ in range(2))
     out = torch.empty_like(left)
     return 2 * _PRODUCT_EXTENT**3 / _shortest(lambda: torch.matmul(left, right, out=out), device)
 

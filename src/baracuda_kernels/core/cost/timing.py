@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from baracuda_kernels.core.device import Device, DeviceKind
 
@@ -67,7 +68,8 @@ def cuda_seconds(call: Callable[[], object], repeats: int) -> float:
     """Between two events on the current stream, so that queueing costs nothing as long as the device is the slower one."""
     import torch
 
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    cuda: Any = torch.cuda
+    start, end = (cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(repeats):
         call()

@@ -199,7 +199,7 @@ def _launch_product(problem: ScanBackwardDescriptor, given: Sequence[int], walk:
     beside = next((dim for dim in walk.outer if is_contiguous(dim) and dim.extent >= lanes), None)
     outer = [dim for dim in walk.outer if dim is not beside]
     work = math.prod(problem.shape) * sum(element.size for element in walk.elements)
-    calls = []
+    calls: list[NativeLaunch] = []
 
     def add(width: int, extent: int, before: int) -> None:
         """So many vectors of lines beside each other, from a line on."""
