@@ -11,6 +11,7 @@ from baracuda_kernels.ops.calculus.views import OverViews, room_offsets, views_o
 from baracuda_kernels.ops.scan.llvm import scan
 from baracuda_kernels.targets.cpu.llvm import elementwise_launch, reduction_launch
 from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = ["in_runs"]
 
@@ -52,4 +53,4 @@ def _kernel(problem: Any, run: Run | Scan) -> Callable[[list[tuple[int, ...]]], 
         elementwise = elementwise_launch.kernel(stored(run.program, element), shape, problem.numbers)
         return lambda strides: elementwise(list(map(_Layout, strides)))
     reduce = reduction_launch.kernel(summed(run, element), shape, axes, problem.numbers)
-    return lambda strides: reduce(strides[:-1], [[step for axis, step in enumerate(strides[-1]) if axis not in axes]])
+    return lambda strides: reduce(strides[:-1], [kept_axes(strides[-1], axes)])

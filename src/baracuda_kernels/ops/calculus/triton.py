@@ -14,6 +14,7 @@ from baracuda_kernels.ops.scan.triton import calls as scan_calls
 from baracuda_kernels.targets.cuda.formulas import elementwise, reduction
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import At, TritonLaunch
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = ["in_runs"]
 
@@ -46,5 +47,5 @@ def _calls(problem: Any, run: Run | Scan, strides: list[tuple[int, ...]]) -> lis
     (shape, axes), element = problem.work_of(run), problem.element_of(run.output)
     if not axes:
         return elementwise.calls(stored(run.program, element), shape, strides, problem.numbers)
-    kept = [step for axis, step in enumerate(strides[-1]) if axis not in axes]
+    kept = kept_axes(strides[-1], axes)
     return reduction.calls(summed(run, element), shape, axes, strides[:-1], [kept], problem.numbers)

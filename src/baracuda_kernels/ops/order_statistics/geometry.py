@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from baracuda_kernels.ops.order_statistics.descriptor import QuantileBackwardDescriptor, QuantileDescriptor
 from baracuda_kernels.ops.reduction.geometry import kept_stride
-from baracuda_kernels.targets.geometry import Dim, collapse, dim_words
+from baracuda_kernels.targets.geometry import Dim, collapse, dim_words, kept_axes
 
 __all__ = [
     "BESIDE", "COUNT", "INTERPOLATION", "ITEMS", "KIND", "LINE", "MOST_THREADS", "OUTER", "OWN", "PER_TASK", "QS", "Q_COUNT", "Q_STEP", "ROOM",
-    "SLOPES", "STRIPS", "TASKS", "THREADS", "WIDTH", "Lines", "kept", "line_dims", "line_words", "own_bytes", "patterns", "room_bytes", "strip_of", "unstacked", "workspace_bytes",
+    "SLOPES", "STRIPS", "TASKS", "THREADS", "WIDTH", "Lines", "line_words", "own_bytes", "patterns", "room_bytes", "strip_of", "unstacked", "workspace_bytes",
 ]  # fmt: skip
 
 MOST_THREADS = 64  # that work at once; each has its own buffers in the workspace
@@ -37,32 +37,14 @@ class Lines(NamedTuple):
     @classmethod
     def of(cls, problem: Any, strides: Sequence[Sequence[int]]) -> Lines:
         """The geometry of operands, from their strides along the axes that are kept."""
-        dims = collapse([extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes], strides)
+        dims = collapse(kept_axes(problem.shape, problem.axes), strides)
         return cls(dims.pop(), dims) if dims else cls(Dim(1, (0,) * len(strides)), [])
-
-
-def line_dims(problem: Any, stride: Sequence[int]) -> list[Dim]:
-    """The dims of an operand along a line, in the order of its elements' numbers: neighbours are merged, none is moved."""
-    dims: list[Dim] = []
-    for axis in problem.axes:
-        extent, step = problem.shape[axis], stride[axis]
-        if extent == 1:
-            continue
-        if dims and dims[-1].steps[0] == extent * step:
-            extent *= dims.pop().extent
-        dims.append(Dim(extent, (step,)))
-    return dims or [Dim(1, (1,))]
 
 
 def line_words(dims: Sequence[Dim]) -> list[int]:
     """Extent and step of the innermost dim, how often it is run through, and the others, which lead to each run."""
     *others, inner = dims
     return [inner.extent, *inner.steps, math.prod(dim.extent for dim in others), *dim_words(others)]
-
-
-def kept(problem: Any, stride: Sequence[int]) -> list[int]:
-    """The strides of the axes that are kept."""
-    return [step for axis, step in enumerate(stride) if axis not in problem.axes]
 
 
 def unstacked(problem: QuantileDescriptor, stride: Sequence[int]) -> tuple[int, list[int]]:

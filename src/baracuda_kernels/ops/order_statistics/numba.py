@@ -14,8 +14,6 @@ from baracuda_kernels.ops.order_statistics.geometry import (
     BESIDE,
     MOST_THREADS,
     Lines,
-    kept,
-    line_dims,
     line_words,
     own_bytes,
     patterns,
@@ -28,7 +26,7 @@ from baracuda_kernels.ops.reduction import llvm as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.cpu.runtime import parallel
 from baracuda_kernels.targets.cpu.runtime.native import build
-from baracuda_kernels.targets.geometry import as_words, dim_words
+from baracuda_kernels.targets.geometry import as_words, dim_words, kept_axes, merged
 
 __all__ = ["order", "order_backward", "quantile", "quantile_backward"]
 
@@ -69,7 +67,7 @@ def quantile_backward(problem: QuantileDescriptor) -> Bind:
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         d_result, input, d_input = (layout.stride for layout in layouts)
         step, d_result = unstacked(problem, d_result)
-        return launch(input, [d_result, kept(problem, d_input)], q_step=step, slopes=d_input)
+        return launch(input, [d_result, kept_axes(d_input, problem.axes)], q_step=step, slopes=d_input)
 
     return bind
 
@@ -82,8 +80,8 @@ def _launches(problem: Any, body: Any, operands: tuple[int, int, int]) -> Callab
     def launches(input: Stride, others: Sequence[Stride], q_step: int = 0, slopes: Stride | None = None) -> parallel.Launch:
         if not problem.lines:
             return parallel.idle
-        along = line_dims(problem, input)
-        lines = Lines.of(problem, [kept(problem, input), *others])
+        along = merged(problem.shape, [input], problem.axes)
+        lines = Lines.of(problem, [kept_axes(input, problem.axes), *others])
         width = strip_of(problem) if lines.beside.steps[0] == 1 != along[-1].steps[0] else 1
         strips = -(-lines.beside.extent // width)
         items = strips * math.prod(dim.extent for dim in lines.others)
@@ -92,7 +90,7 @@ def _launches(problem: Any, body: Any, operands: tuple[int, int, int]) -> Callab
         tasks = -(-items // per_task)
         blocks = [
             line_words(along),
-            line_words(along if slopes is None else line_dims(problem, slopes)),
+            line_words(along if slopes is None else merged(problem.shape, [slopes], problem.axes)),
             patterns(q),
             dim_words(lines.others),
         ]

@@ -12,7 +12,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.ops.order_statistics.descriptor import OrderDescriptor, OrderKind, QuantileDescriptor
-from baracuda_kernels.ops.order_statistics.geometry import Lines, kept, line_dims, patterns, unstacked
+from baracuda_kernels.ops.order_statistics.geometry import Lines, patterns, unstacked
 from baracuda_kernels.ops.order_statistics.tiles import (
     LONG_TILE,
     HeldTile,
@@ -32,7 +32,7 @@ from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Count, Lent, Step, TritonLaunch, is_wide
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 from baracuda_kernels.targets.cuda.triton.indexing import dims
-from baracuda_kernels.targets.geometry import Dim
+from baracuda_kernels.targets.geometry import Dim, kept_axes, merged
 
 __all__ = ["order", "order_backward", "quantile", "quantile_backward"]
 
@@ -119,8 +119,8 @@ def order(problem: OrderDescriptor, device: Device) -> Bind:
         if not problem.lines:
             return launcher(device)
         input, *results = (layout.stride for layout in layouts)
-        strides = [kept(problem, input), *(kept_stride(problem, stride) for stride in results)]
-        frame = Frame(Lines.of(problem, strides), line_dims(problem, input), integer)
+        strides = [kept_axes(input, problem.axes), *(kept_stride(problem, stride) for stride in results)]
+        frame = Frame(Lines.of(problem, strides), merged(problem.shape, [input], problem.axes), integer)
         if problem.kind is OrderKind.MODE:
             return launcher(device, _held(problem, frame, choose_sorted, operands, sorted_tile(problem)))
         if is_held(problem):
@@ -162,7 +162,9 @@ def quantile(problem: QuantileDescriptor, device: Device) -> Bind:
             return launcher(device)
         input, result = (layout.stride for layout in layouts)
         q_step, result = unstacked(problem, result)
-        frame = Frame(Lines.of(problem, [kept(problem, input), result]), line_dims(problem, input), integer)
+        frame = Frame(
+            Lines.of(problem, [kept_axes(input, problem.axes), result]), merged(problem.shape, [input], problem.axes), integer
+        )
         operands = (At(0, integer), At(1, problem.element))
         if is_held(problem):
             return launcher(device, _quantiles(problem, frame, operands, (), q_step))
@@ -182,9 +184,9 @@ def quantile_backward(problem: QuantileDescriptor, device: Device) -> Bind:
         d_result, input, d_input = (layout.stride for layout in layouts)
         q_step, d_result = unstacked(problem, d_result)
         # Both have the lines in the same order, which is that of the gradients: by its number a line finds its neighbours again.
-        lines = Lines.of(problem, [kept(problem, input), kept(problem, d_input), d_result])
-        frame = Frame(lines, line_dims(problem, input), integer)
-        slopes = Frame(_without_first(lines), line_dims(problem, d_input), problem.element)
+        lines = Lines.of(problem, [kept_axes(input, problem.axes), kept_axes(d_input, problem.axes), d_result])
+        frame = Frame(lines, merged(problem.shape, [input], problem.axes), integer)
+        slopes = Frame(_without_first(lines), merged(problem.shape, [d_input], problem.axes), problem.element)
         source = At(1, integer)
         if is_held(problem):
             first = [_quantiles(problem, frame, (source, At(0, problem.element)), neighbours_at, q_step)]

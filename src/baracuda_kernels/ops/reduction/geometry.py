@@ -9,6 +9,7 @@ from typing import Any
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.ops.reduction.program import helpers_of, reduction_of, sum_of
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = [
     "backward_bytes", "below_stride", "broadcast_stride", "diagonal_stride", "kept_stride", "no_bytes", "place_stride", "reduce_bytes",
@@ -20,13 +21,13 @@ def kept_stride(problem: Any, stride: Sequence[int]) -> list[int]:
     """The strides of a result along the axes that are kept."""
     if not problem.keepdim:
         return list(stride)
-    return [step for axis, step in enumerate(stride) if axis not in problem.axes]
+    return kept_axes(stride, problem.axes)
 
 
 def broadcast_stride(problem: Any, stride: Sequence[int], is_kept: bool = False) -> tuple[int, ...]:
     """A result's strides along the axes of the input: 0 where it is the same for all elements."""
-    kept = iter(stride if is_kept else kept_stride(problem, stride))
-    return tuple(0 if axis in problem.axes else next(kept) for axis in range(len(problem.shape)))
+    steps = iter(stride if is_kept else kept_stride(problem, stride))
+    return tuple(0 if axis in problem.axes else next(steps) for axis in range(len(problem.shape)))
 
 
 def diagonal_stride(stride: Sequence[int]) -> tuple[int, ...]:
@@ -75,7 +76,7 @@ def backward_bytes(bytes_of: Bytes) -> Callable[[Any], int]:
 
     def needed(problem: Any) -> int:
         helpers = helpers_of(problem)
-        results = math.prod(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
+        results = math.prod(kept_axes(problem.shape, problem.axes))
         most = max((bytes_of(helper, problem.shape, problem.axes) for helper in helpers), default=0)
         return 8 * results * len(helpers) + most
 

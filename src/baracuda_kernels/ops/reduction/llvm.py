@@ -29,6 +29,7 @@ from baracuda_kernels.ops.reduction.program import (
 from baracuda_kernels.targets.cpu.llvm import elementwise_launch
 from baracuda_kernels.targets.cpu.llvm.reduction_launch import kernel
 from baracuda_kernels.targets.cpu.runtime import parallel
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = [
     "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
@@ -74,7 +75,7 @@ def reduce_backward(problem: Any) -> Bind:
     reductions = helpers_of(problem)
     helpers = [kernel(reduction, shape, axes) for reduction in reductions]
     elementwise = elementwise_launch.kernel(gradient_program(problem), shape, (problem.count, *problem.formula_numbers))
-    kept_shape = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+    kept_shape = tuple(kept_axes(shape, axes))
     size = 8 * math.prod(kept_shape)  # bytes of a helper's results
     upstream, outputs = len(problem.result_elements), problem.row.operands
     inputs = range(upstream, upstream + outputs)  # after the results' gradients

@@ -33,6 +33,7 @@ from baracuda_kernels.targets.cuda.formulas import elementwise, rows
 from baracuda_kernels.targets.cuda.formulas.reduction import calls
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Lent, Step, TritonLaunch
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = [
     "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
@@ -127,7 +128,7 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Trit
         at_once = rows.call(helpers, program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
         if at_once is not None:
             return [at_once]
-    kept_shape = tuple(extent for axis, extent in enumerate(problem.shape) if axis not in problem.axes)
+    kept_shape = tuple(kept_axes(problem.shape, problem.axes))
     kept, size = row_major(kept_shape), 8 * math.prod(kept_shape)
     places = [Lent(size * number, ElementKind.F64) for number in range(len(helpers))]
     given, sources = [strides[at] for at in inputs], [At(at, element) for at in inputs]

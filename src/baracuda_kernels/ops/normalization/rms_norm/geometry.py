@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from baracuda_kernels.targets.geometry import Dim, as_words, dim_words
+from baracuda_kernels.targets.geometry import Dim, as_words, dim_words, merged
 
 # The words of a launch; from ROWS_AT on the dims that lead to a row, then those within a row, of one operand after the other.
 TASKS, PER_TASK, ROWS, EXTENT, STREAM, EPS, GROUPS, PITCH, STEP_DGAMMA, INNER = range(10)
@@ -17,26 +17,13 @@ STREAM_BYTES = 32 << 20  # operands beyond this do not stay in a cache for the n
 def geometry(problem: Any, leading: Sequence[Any], inner: Sequence[Any]) -> tuple[list[Dim], list[list[Dim]], bool]:
     """The dims that lead to a row, those within it of each operand (none of an absent gamma), and whether all rows are contiguous."""
     rank = len(problem.outer_shape)
-    outer = _merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
+    outer = merged(problem.outer_shape, [layout.stride[:rank] for layout in leading])
     within = []
     for layout in inner:
         first = rank if layout is not None and layout.shape == problem.input_shape else 0  # all of gamma is a row
-        within.append([] if layout is None else _merged(layout.shape[first:], [layout.stride[first:]]))
+        within.append([] if layout is None else merged(layout.shape[first:], [layout.stride[first:]]))
     side_by_side = [Dim(problem.norm_total_extent, (1,))]
     return outer, within, all(dims in ([], side_by_side) for dims in within)
-
-
-def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]:
-    """The axes in their order, neighbours merged where every operand allows it: the order of sums is that of the indices."""
-    dims: list[Dim] = []
-    for extent, *steps in zip(shape, *strides, strict=True):
-        if extent == 1:
-            continue
-        if dims and all(outer == extent * step for outer, step in zip(dims[-1].steps, steps, strict=True)):
-            dims[-1] = Dim(extent * dims[-1].extent, tuple(steps))
-        else:
-            dims.append(Dim(extent, tuple(steps)))
-    return dims or [Dim(1, (1,) * len(strides))]
 
 
 def launch_words(head: list[int], outer: list[Dim], inner: list[list[Dim]]) -> Any:

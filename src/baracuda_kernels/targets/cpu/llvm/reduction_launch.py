@@ -12,7 +12,7 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.targets.cpu.runtime import parallel
 from baracuda_kernels.targets.cpu.runtime.native import build
-from baracuda_kernels.targets.geometry import Dim, as_words, collapse
+from baracuda_kernels.targets.geometry import Dim, as_words, collapse, is_contiguous_or_broadcast, kept_axes, merged
 
 __all__ = [
     "BLOCK",
@@ -21,9 +21,7 @@ __all__ = [
     "Lies",
     "ReductionWord",
     "chunks_of",
-    "is_beside",
     "kernel",
-    "reduced_dims",
     "workspace_bytes",
 ]
 
@@ -74,28 +72,10 @@ def _parts(results: int, count: int) -> int:
 
 def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
     """What threads pass to each other."""
-    count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
-    results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
+    count = math.prod(shape[axis] for axis in axes)
+    results = math.prod(kept_axes(shape, axes))
     parts = _parts(results, count)
     return 8 * len(reduction.state) * results * parts if parts > 1 else 0
-
-
-def reduced_dims(shape: Shape, strides: Sequence[Sequence[int]], axes: Collection[int]) -> list[Dim]:
-    """As few as the layouts allow, in the order in which elements are numbered."""
-    dims: list[Dim] = []
-    for axis in sorted(axes):
-        if shape[axis] == 1:
-            continue
-        dim = Dim(shape[axis], tuple(stride[axis] for stride in strides))
-        if dims and dims[-1].steps == tuple(dim.extent * step for step in dim.steps):
-            dim = Dim(dims.pop().extent * dim.extent, dim.steps)
-        dims.append(dim)
-    return dims or [Dim(1, (1,) * len(strides))]
-
-
-def is_beside(steps: Sequence[int]) -> bool:
-    """Whether operands are contiguous, or are the same everywhere, but for at least one."""
-    return 1 in steps and all(step in (0, 1) for step in steps)
 
 
 def kernel(
@@ -146,7 +126,7 @@ def kernel(
     def bind(strides: Sequence[Sequence[int]], result_strides: Sequence[Sequence[int]]) -> parallel.Launch:
         if not results:
             return parallel.idle
-        reduced = reduced_dims(shape, strides, axes)
+        reduced = merged(shape, strides, axes)
         kept = collapse(kept_shape, [*([stride[axis] for axis in kept_axes] for stride in strides), *result_strides])
         blocks = -(-count // BLOCK)
         form, lies, beside = _choice(count, reduced, kept, reduction.operands)
@@ -170,7 +150,7 @@ def _choice(count: int, reduced: Sequence[Dim], kept: Sequence[Dim], operands: i
     beside = next(filter(is_direct, wide), None)
     if beside is not None:
         return ReductionForm.COLUMNS, Lies.DIRECT, beside
-    shared = next((dim for dim in wide if is_beside(dim.steps[:operands])), None)
+    shared = next((dim for dim in wide if is_contiguous_or_broadcast(dim.steps[:operands])), None)
     if shared is not None:
         return ReductionForm.COLUMNS, "".join(map(str, shared.steps[:operands])), shared
     longest = max(kept, key=lambda dim: dim.extent, default=Dim(1, ()))

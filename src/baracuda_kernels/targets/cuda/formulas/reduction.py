@@ -19,13 +19,12 @@ import triton.language as tl
 from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import Reduction
-from baracuda_kernels.targets.cpu.llvm.reduction_launch import is_beside, reduced_dims
 from baracuda_kernels.targets.cuda.formulas.reduction_tiles import MERGED, segments_for, tile_for
 from baracuda_kernels.targets.cuda.formulas.source import formula, function, inputs_of
 from baracuda_kernels.targets.cuda.runtime.triton_launch import At, Count, Lent, Step, TritonLaunch, bits_of, is_wide
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 from baracuda_kernels.targets.cuda.triton.indexing import dims, filled, offset
-from baracuda_kernels.targets.geometry import Dim, collapse
+from baracuda_kernels.targets.geometry import Dim, collapse, is_contiguous_or_broadcast, merged
 
 __all__ = ["calls", "chosen", "levels", "reduced_tile", "reduction_formulas", "there"]
 
@@ -242,7 +241,7 @@ def calls(
     sources, targets = everything[: reduction.operands], everything[reduction.operands :]
     made = reduction_formulas(reduction)
     numbers = bits_of((count, *parameters))
-    reduced = reduced_dims(shape, strides, axes)
+    reduced = merged(shape, strides, axes)
     kept_strides = [*([stride[axis] for axis in kept_axes] for stride in strides), *result_strides]
     kept = collapse(kept_shape, kept_strides) or [Dim(1, (1,) * len(elements))]
 
@@ -253,7 +252,7 @@ def calls(
     is_dense = not is_along and len(kept) == 1 and is_direct(kept[0])
     smallest = min(reduction.elements, key=lambda element: element.size)  # of which a vector has the most
     by_row, by_column = (smallest if each else None for each in (is_along, is_dense))
-    by_columns = not is_direct(reduced[-1]) and is_beside(kept[-1].steps[: reduction.operands])
+    by_columns = not is_direct(reduced[-1]) and is_contiguous_or_broadcast(kept[-1].steps[: reduction.operands])
     tile = tile_for(reduction, results, count, by_rows=not by_columns)
     segments, length = segments_for(results, count, tile)
     extents, steps = dims(kept, len(elements), None)

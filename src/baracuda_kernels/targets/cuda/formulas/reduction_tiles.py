@@ -11,6 +11,7 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import SEVERAL, Reduction
 from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES
 from baracuda_kernels.targets.cuda.tiles import power_of_two
+from baracuda_kernels.targets.geometry import kept_axes
 
 __all__ = ["MERGED", "ReduceTile", "segments_for", "tile_for", "workspace_bytes"]
 
@@ -119,7 +120,7 @@ def segments_for(results: int, count: int, tile: ReduceTile) -> tuple[int, int]:
 
 def workspace_bytes(reduction: Reduction, shape: Shape, axes: Collection[int]) -> int:
     """What programs pass to each other, for any layout."""
-    count = math.prod(extent for axis, extent in enumerate(shape) if axis in axes)
-    results = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
+    count = math.prod(shape[axis] for axis in axes)
+    results = math.prod(kept_axes(shape, axes))
     most = max(segments_for(results, count, tile_for(reduction, results, count, by_rows))[0] for by_rows in (True, False))
     return 8 * len(reduction.state) * results * most if most > 1 else 0

@@ -15,13 +15,12 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.formula.fast_path import usual
 from baracuda_kernels.formula.reduction import ELEMENT, OTHER, PLACE, Reduction
-from baracuda_kernels.targets.cpu.llvm.reduction_launch import reduced_dims
 from baracuda_kernels.targets.cuda.formulas.reduction import chosen, levels, reduced_tile, reduction_formulas, there
 from baracuda_kernels.targets.cuda.formulas.source import formula, function, inputs_of
 from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, At, Count, TritonLaunch, bits_of, is_wide
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 from baracuda_kernels.targets.cuda.triton.indexing import dims, filled, offset
-from baracuda_kernels.targets.geometry import Dim, collapse, is_contiguous
+from baracuda_kernels.targets.geometry import Dim, collapse, is_contiguous, merged
 
 __all__ = ["call"]
 
@@ -121,7 +120,7 @@ def call(
     inputs, outputs = list(of_elements), range(given, len(strides))
     element = program.outputs[0]
     tile = tile_for(count, len(inputs), element.size)
-    along = reduced_dims(shape, [strides[place] for place in (*inputs, *outputs)], axes)
+    along = merged(shape, [strides[place] for place in (*inputs, *outputs)], axes)
     if tile is None or usual(program) is not None or len(along) != 1 or not is_contiguous(along[0]):
         return None
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
