@@ -1,4 +1,9 @@
-"""The command line: `baracuda-kernels`, or `python -m baracuda_kernels`."""
+"""The command line: `baracuda-kernels`, or `python -m baracuda_kernels`.
+
+One module per command, each with `add_to`; `names` finds ops as a user names them, `fields` makes options from a descriptor's fields,
+`stopping` says how commands are interrupted.
+Start with `ops.py`, the smallest.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Attention and what goes with it: rotary embedding, attention that materializes its weights, the state-space scan."""
+"""Attention and what belongs to it, a package each.
+
+`rope` is the rotary position embedding, `sdpa` attention that materializes its weights, `ssd` the state-space scan of Mamba-2.
+Start with `rope`, the smallest.
+"""

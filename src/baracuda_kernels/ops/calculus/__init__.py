@@ -1,4 +1,9 @@
-"""Ops on neighbours along an axis: differences, slopes and integrals, forward and backward."""
+"""Differences, slopes and integrals along an axis, forward and backward: diff, gradient, trapezoid, cumulative_trapezoid.
+
+Each op has a module of its own: descriptor, args, formulas, cases and plans. What it reads of an element's neighbours is a list of `runs`,
+from which one body per device is made (`llvm`, `triton`); integrals up to every point are scans (`running`).
+Start with `diff.py`.
+"""
 
 from baracuda_kernels.ops.calculus.cumulative import (
     CumulativeTrapezoidArgs,

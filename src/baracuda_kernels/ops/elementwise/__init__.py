@@ -1,4 +1,9 @@
-"""Elementwise ops, forward and backward."""
+"""Elementwise ops, forward and backward: a row of a table each, from which kernels and gradients are made.
+
+`*_rows` are the tables (`unary_rows`, `activation_rows`, `binary_rows`, ...), `rows` what a row can say; `reference_values` and
+`reference_gradients` are the references. Conversions, complex numbers and `where` have modules of their own.
+Start with `unary_rows.py` to add an op, with `elementwise.py` for the plans.
+"""
 
 from baracuda_kernels.ops.elementwise.cast import CastArgs, CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind

@@ -1,1 +1,4 @@
-"""Normalization over the trailing axes."""
+"""Normalization over the trailing axes, a package each.
+
+So far it is `rms_norm`.
+"""

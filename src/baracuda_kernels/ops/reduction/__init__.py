@@ -1,4 +1,9 @@
-"""Reductions along any axes, forward and backward, and sums to a smaller shape."""
+"""Reductions along any axes, forward and backward, and sums to a smaller shape: a row of a table each.
+
+`*_rows` are the tables (`rows`, `nan_rows`, `norm_rows`, `pair_rows`, `joint_rows`, ...), `row` what a row can say, `formulas` and `moments` what
+they are made of. `geometry` tells which axes of a result belong to which of the input.
+Start with `rows.py` to add an op, with `reduction.py` for the plans.
+"""
 
 from baracuda_kernels.ops.reduction.descriptor import (
     ReduceBackwardDescriptor,
