@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -72,13 +73,14 @@ def imports_of(module: str) -> Iterator[str]:
             )
             names = [f"{base}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in LOADERS:
-            names = [
-                each.value
-                for given in node.args
-                for each in ast.walk(given)
-                if isinstance(each, ast.Constant) and isinstance(each.value, str)
-            ]
+            names = [name for given in node.args for name in _texts(given)]
+        elif isinstance(node, ast.Assign):  # a constant that such a name is made with
+            names = [text for text in _texts(node.value) if re.fullmatch(rf"{NAME}(\.\w+)+", text)]
         yield from (found for name in names if (found := within(name)) is not None and found != module)
+
+
+def _texts(node: ast.expr) -> list[str]:
+    return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
 def room_of(module: str) -> str:
