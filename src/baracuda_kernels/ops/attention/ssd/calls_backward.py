@@ -142,8 +142,8 @@ class _Calls:
     def records(self) -> tuple[Argument, ...]:
         """Operands that hold what forward walks have stored."""
         forwards = self.lent("kept", self.kept), self.lent("ends"), self.lent("fades")
-        forwards = self.lent("prepared"), self.lent("keeps"), *forwards
-        return *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")
+        prepared = self.lent("prepared"), self.lent("keeps")
+        return *prepared, *forwards, self.lent("kept_back", self.kept), self.lent("ends_back"), self.lent("fades_back")
 
     def constants(self, block: SsdBlock) -> dict[str, Any]:
         return {
@@ -252,7 +252,7 @@ class _Calls:
             {name: constants[name] for name in CHUNK_CONSTANTS},
             block.warps,
             block.registers,
-            self.of_lone_heads(scattered) if is_alone else self.heads(scattered),
+            otherwise=self.of_lone_heads(scattered) if is_alone else self.heads(scattered),
         )
 
     def of_lone_heads(self, block: SsdBlock) -> TritonLaunch:
