@@ -133,3 +133,12 @@ def test_packages_do_not_import_each_other_in_circles() -> None:
         list(TopologicalSorter(graph).static_order())
     except CycleError as circle:
         pytest.fail(" → ".join(circle.args[1]))
+
+
+def test_the_name_of_a_class_means_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for module, file in modules().items():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}

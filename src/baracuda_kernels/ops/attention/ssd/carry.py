@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """States, as they are carried from chunk to chunk: in the caller's workspace, row by row without gaps.
 
 Like `simd`, this imports Numba: import it inside body factories.

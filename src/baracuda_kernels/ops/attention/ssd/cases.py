@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -73,13 +73,13 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
         dt_element = ElementKind.F32 if element.size == 2 else None
         for *extents, groups in FORWARD_TILES:
             states = (extents[3] % 64 != 0,) * 2
-            yield self.descriptor(*extents, element, dt_element, groups, *states)
+            yield self._of(extents, element, dt_element, groups, *states)
 
     def cuda_showcase(self) -> Iterator[SsdChunkScanDescriptor]:
         for *extents, groups in CUDA_SHOWCASE:
-            yield self.descriptor(*extents, ElementKind.BF16, ElementKind.F32, groups)
+            yield self._of(extents, ElementKind.BF16, ElementKind.F32, groups)
         *extents, groups = CUDA_SHOWCASE[0]
-        yield self.descriptor(*extents, ElementKind.F32, None, groups)
+        yield self._of(extents, ElementKind.F32, None, groups)
 
     def inputs(self, descriptor: SsdChunkScanDescriptor, rng: Any) -> dict[str, Any]:
         """Steps and rates as models have them, except that some steps forget everything and every third head nothing."""
@@ -110,6 +110,11 @@ class SsdChunkScanCases(Cases[SsdChunkScanDescriptor]):
     def summed_extent(self, descriptor: SsdChunkScanDescriptor) -> int:
         return max(descriptor.seq_len, descriptor.head_dim * descriptor.state_dim)
 
+    def _of(self, extents: Sequence[Any], *others: Any) -> SsdChunkScanDescriptor:
+        """Of extents as the lists here have them."""
+        batch, length, heads, head_dim, state_dim, chunk = extents
+        return self.descriptor(batch, length, heads, head_dim, state_dim, chunk, *others)
+
     def _steps(self, descriptor: SsdChunkScanDescriptor) -> int:
         return descriptor.batch_size * descriptor.seq_len * descriptor.num_heads
 
@@ -129,7 +134,7 @@ class SsdChunkScanBackwardCases(SsdChunkScanCases):
     def tiles(self, element: ElementKind) -> Iterator[SsdChunkScanDescriptor]:
         dt_element = ElementKind.F32 if element.size == 2 else None
         for *extents, groups in BACKWARD_TILES:
-            yield self.descriptor(*extents, element, dt_element, groups, True, True)
+            yield self._of(extents, element, dt_element, groups, True, True)
 
     def flops(self, descriptor: SsdChunkScanDescriptor) -> int:
         columns, state = 2 * descriptor.head_dim + 3 * descriptor.state_dim, descriptor.head_dim * descriptor.state_dim

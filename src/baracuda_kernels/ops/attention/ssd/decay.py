@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The scalars of one chunk of one head: step lengths, sums of log-decays, and the decays they make.
 
 A decay is exp of a difference of two sums that start with the chunk. Sums are taken in compensated f64 and kept as two numbers of the

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.function import function
 from baracuda_kernels.core.view import View
 from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanBackwardDescriptor, SsdChunkScanDescriptor
@@ -12,7 +11,9 @@ from baracuda_kernels.ops.attention.ssd.ssd import SsdChunkScanBackwardPlan, Ssd
 __all__ = ["ssd_chunk_scan", "ssd_chunk_scan_backward"]
 
 
-def _problem(x: View, dt: View, b: View, chunk_size: int) -> tuple[Any, ...]:
+def _problem(
+    x: View, dt: View, b: View, chunk_size: int
+) -> tuple[int, int, int, int, int, int, ElementKind, ElementKind, int | None]:
     batch_size, seq_len, heads, head_dim = x.of_rank(4)
     _, _, groups, state_dim = b.of_rank(4)
     return batch_size, seq_len, heads, head_dim, state_dim, chunk_size, x.element, dt.element, None if groups == heads else groups

@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The gradients of the scan, span by span, from the states at their starts and the gradients of the states at their ends.
 
 Within a chunk, with decay(i, j) from step j to step i, g[i, j] = C[i] . B[j], p[i, j] = dy[i] . x[j], h the state at the chunk's start and

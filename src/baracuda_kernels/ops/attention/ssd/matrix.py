@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """Small matrix products and transposes over `simd` lanes, in scratch memory that a body owns.
 
 A matrix in scratch is row-major, its pitch a whole number of vectors, its rows filled up to a whole number of tiles; what fills it up

@@ -89,11 +89,11 @@ def backward(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
         flags = (layouts[initial] is not None, layouts[d_final] is not None)
         strides = (*_strides(layouts, x, dt, b, c, dy, initial, d_final), *_stride(layouts[a], 1), *_stride(layouts[d_a], 1))
         rest = (*_extents(problem), span_count(problem), problem.batch_size, block, *flags, *strides)
-        has_sums = exact is not None and _work(problem) > 0
-        sizes, blocks = (pairs, pairs * -(-problem.head_dim // block)) if has_sums else (0, 0)
+        has_sums = _work(problem) > 0
+        sizes, blocks = (pairs, pairs * -(-problem.head_dim // block)) if exact is not None and has_sums else (0, 0)
         operands = (x, dt, a, b, c, dy, initial, d_final, d_a)
         stages = [Stage(total, as_words([sizes + 1, *rest]), sizes + 1, operands)]
-        if has_sums:
+        if exact is not None and has_sums:
             stages.append(Stage(exact, as_words([blocks + 1, *rest]), blocks + 1, operands, is_correction=True))
         return stages
 

@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The outputs of the scan, span by span, from the states at their starts.
 
 Within a chunk, with decay(i, j) from step j to step i:

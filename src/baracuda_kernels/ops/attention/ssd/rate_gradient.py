@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The gradient of the rates: one number for each head, the sum over all paths from a step j to a later step i of the path times its
 length, the sum of dt on the way.
 

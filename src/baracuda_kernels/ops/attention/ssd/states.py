@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The states between spans: each head's state, passed on from chunk to chunk, and written down where a span begins.
 
 Backwards in time the same body passes on the gradient of the state: dy and C take the places of x and B.

@@ -63,7 +63,7 @@ def walk(
         if OUTPUTS:
             at, inside = _state_places(start_steps, 0, width, states, piece, STATES, COLS, WHOLE, TURNED)
             first_state += tl.load(starts + at, mask=inside & (segment > 0), other=0.0).to(ACC)
-        state = state + (first_state,)  # noqa: RUF005
+        state = state + (first_state,)  # type: ignore[assignment]  # noqa: RUF005
     first = segment * span
     end = tl.minimum(first + span, length)
     forgotten, chunks = tl.full((), 1.0, ACC), 0
@@ -121,7 +121,7 @@ def walk(
                 grown = product(tl.trans(entering), given(b_chunk), state[piece] * keep, PRECISION)
             else:
                 grown = product(tl.trans(given(b_chunk)), entering, state[piece] * keep, PRECISION)
-            next_state = next_state + (grown,)  # noqa: RUF005
+            next_state = next_state + (grown,)  # type: ignore[assignment]  # noqa: RUF005
             if PIECES > 1 and STAGES == 1:
                 tl.debug_barrier()
         state = next_state

@@ -30,7 +30,8 @@ def gate() -> Any:
 @functools.cache
 def _yield() -> int:
     name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-    library = ctypes.windll.kernel32 if sys.platform == "win32" else ctypes.CDLL(None)
+    of_system: Any = ctypes  # which has `windll` on Windows alone
+    library = of_system.windll.kernel32 if sys.platform == "win32" else ctypes.CDLL(None)
     found = getattr(library, name, None)
     return 0 if found is None else ctypes.cast(found, ctypes.c_void_p).value or 0
 

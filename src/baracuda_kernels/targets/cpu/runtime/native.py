@@ -109,7 +109,8 @@ def _compile(factory: Callable[..., Any], static: tuple[str, ...], symbol: str, 
             module = llvm.parse_assembly(made)
             module.get_function(ENTRY).name = symbol
         else:
-            module = _compiled_by_numba(*made, symbol)
+            numba_body, arguments = made
+            module = _compiled_by_numba(numba_body, arguments, symbol)
     module.link_in(llvm.parse_assembly(entries.written(symbol, 2 + pointers, llvm.get_process_triple())))
     # Only the entries stay visible, so that the wrapper which would call into Python goes away with what it references.
     for function in module.functions:

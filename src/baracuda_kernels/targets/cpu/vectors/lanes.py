@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -45,7 +46,7 @@ def pointer_to(element: str) -> types.Type:
     return types.CPointer(_STORAGE[element])
 
 
-def widened(element: str) -> types.Type:
+def widened(element: str) -> Any:  # a type of Numba, which bodies call like a function
     """What an element is computed in: f64 for f64, f32 for all narrower floats."""
     return types.float64 if element == "f64" else types.float32
 
