@@ -19,6 +19,10 @@ PLANS = _by_name(
         "attention.ssd": """
             ssd_chunk_scan ssd_chunk_scan_backward
         """,
+        "calculus": """
+            cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
+            trapezoid_backward
+        """,
         "covariance": """
             cov cov_backward
         """,
@@ -28,10 +32,6 @@ PLANS = _by_name(
         """,
         "fusion": """
             fused fused_backward
-        """,
-        "calculus": """
-            cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
-            trapezoid_backward
         """,
         "normalization.rms_norm": """
             rms_norm rms_norm_backward
@@ -62,6 +62,10 @@ FUNCTIONS = _by_name(
         """,
         "attention.ssd": """
             ssd_chunk_scan ssd_chunk_scan_backward
+        """,
+        "calculus": """
+            cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
+            trapezoid_backward
         """,
         "covariance": """
             corrcoef corrcoef_backward cov cov_backward
@@ -96,10 +100,6 @@ FUNCTIONS = _by_name(
             sqrt sqrt_backward square square_backward squareplus squareplus_backward sub sub_backward swiglu swiglu_backward tan
             tan_backward tanh tanh_backward tanhshrink tanhshrink_backward threshold threshold_backward trunc trunc_backward
             trunc_divide trunc_divide_backward where where_backward xlog1py xlog1py_backward xlogy xlogy_backward zeta
-        """,
-        "calculus": """
-            cumulative_trapezoid cumulative_trapezoid_backward diff diff_backward gradient gradient_backward trapezoid
-            trapezoid_backward
         """,
         "normalization.rms_norm": """
             rms_norm rms_norm_backward

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from baracuda_kernels.core.kernel import CompilesForViews
 from baracuda_kernels.core.layout import Layout, Shape
 
-__all__ = ["OverViews", "Strides", "OperandView", "views_of_parts"]
+__all__ = ["OperandView", "OverViews", "Strides", "views_of_parts"]
 
 
 class OperandView(NamedTuple):

@@ -21,8 +21,8 @@ from baracuda_kernels.verify.bounds import ulps
 
 __all__ = [
     "ALLOWED",
-    "Measured",
     "AccuracyQuestion",
+    "Measured",
     "Worst",
     "as_json",
     "every_half",

@@ -16,7 +16,7 @@ from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant,
 from baracuda_kernels.formula.operations import convert, eq, where
 from baracuda_kernels.formula.reduction import ELEMENT, FEW, OTHER, PLACE, Reduction
 
-__all__ = ["Formula", "Read", "Reader", "Buffer", "Run", "Scan", "adjoint", "runs", "stored", "summed"]
+__all__ = ["Buffer", "Formula", "Read", "Reader", "Run", "Scan", "adjoint", "runs", "stored", "summed"]
 
 
 class Buffer(NamedTuple):

@@ -11,7 +11,7 @@ from baracuda_kernels.core.layout import Shape, row_major
 from baracuda_kernels.ops.calculus.runs import Buffer, Run, Scan
 from baracuda_kernels.targets.operand_views import OperandView, OverViews
 
-__all__ = ["OverViews", "OperandView", "room_offsets", "views_of"]
+__all__ = ["OperandView", "OverViews", "room_offsets", "views_of"]
 
 
 LINE = 64  # bytes: every buffer begins at a cache line

@@ -8,7 +8,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "Parameter", "ElementwiseRow"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "ElementwiseRow", "Parameter"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
 BOOLS = (ElementKind.BOOL,)

@@ -8,8 +8,21 @@ from baracuda_kernels.ops.order_statistics.descriptor import Interpolation, Quan
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 
 __all__ = [
-    "DIGIT", "LONG_TILE", "MOST_QUANTILES", "MOST_SORTED", "HeldTile", "Rooms", "LineSplit", "held_tile", "is_held", "queries_of", "rooms_of", "sorted_tile",
-    "split_for", "spread_tile", "workspace_bytes",
+    "DIGIT",
+    "LONG_TILE",
+    "MOST_QUANTILES",
+    "MOST_SORTED",
+    "HeldTile",
+    "LineSplit",
+    "Rooms",
+    "held_tile",
+    "is_held",
+    "queries_of",
+    "rooms_of",
+    "sorted_tile",
+    "split_for",
+    "spread_tile",
+    "workspace_bytes",
 ]  # fmt: skip
 
 HELD_BYTES = 64 << 10  # of the keys of a line that one program holds in its registers

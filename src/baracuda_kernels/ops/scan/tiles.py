@@ -13,8 +13,8 @@ from baracuda_kernels.targets.cuda.tiles import power_of_two
 __all__ = [
     "ENOUGH_ROWS",
     "SLOT",
-    "ScanTile",
     "ScanSplit",
+    "ScanTile",
     "backward_bytes",
     "columns_tile",
     "gradient_tile",

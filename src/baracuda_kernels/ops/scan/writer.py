@@ -15,7 +15,7 @@ from baracuda_kernels.targets.cpu.llvm.loops import I32, PTR, Loops, number
 from baracuda_kernels.targets.cpu.llvm.operations import Emitter, computed, stored_type
 from baracuda_kernels.targets.cpu.runtime.native import ENTRY
 
-__all__ = ["GROUP", "States", "ScanWriter"]
+__all__ = ["GROUP", "ScanWriter", "States"]
 
 GROUP = 16  # elements whose states are joined as a tree
 LARGE = 24  # operations from which a formula is a function of its own, and not written wherever it is needed

@@ -15,7 +15,7 @@ from baracuda_kernels.ops.attention.ssd.descriptor import SsdChunkScanDescriptor
 from baracuda_kernels.ops.attention.ssd.tiles import MULTIPROCESSORS, PARTS, padded
 from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS
 
-__all__ = ["SsdBackwardTile", "SsdBlock", "BackwardCut", "backward_bytes", "backward_tile", "cut", "other_tiles"]
+__all__ = ["BackwardCut", "SsdBackwardTile", "SsdBlock", "backward_bytes", "backward_tile", "cut", "other_tiles"]
 
 BACKWARD_SHARED_BYTES = 160 * 1024  # the most that a block uses
 SHORTEST_WALK = 16  # chunks of a segment, at least: readers add what came before it

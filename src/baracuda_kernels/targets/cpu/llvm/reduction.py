@@ -21,7 +21,7 @@ from baracuda_kernels.targets.cpu.llvm.operations import Emitter, computed, stor
 from baracuda_kernels.targets.cpu.llvm.reduction_launch import LANES, ReductionWord
 from baracuda_kernels.targets.cpu.runtime.native import ENTRY
 
-__all__ = ["State", "ReductionWriter"]
+__all__ = ["ReductionWriter", "State"]
 
 LEVELS = 48  # of the tree over blocks
 

@@ -17,8 +17,8 @@ from baracuda_kernels.targets.geometry import Dim, as_words, collapse, is_contig
 __all__ = [
     "BLOCK",
     "LANES",
-    "ReductionForm",
     "Lies",
+    "ReductionForm",
     "ReductionWord",
     "chunks_of",
     "kernel",

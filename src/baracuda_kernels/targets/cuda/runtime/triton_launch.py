@@ -14,7 +14,7 @@ from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
 
-__all__ = ["MOST_REGISTERS", "Argument", "At", "TritonLaunch", "Count", "Lent", "Step", "bits_of", "is_wide"]
+__all__ = ["MOST_REGISTERS", "Argument", "At", "Count", "Lent", "Step", "TritonLaunch", "bits_of", "is_wide"]
 
 VECTOR_BYTES = 16
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some so that another program fits
