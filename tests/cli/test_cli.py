@@ -263,7 +263,7 @@ def test_explain_tells_what_it_will_cost_and_says_it_in_json(capsys: pytest.Capt
     assert answer["floor_seconds"] > 0 and answer["predicted_seconds"] == pytest.approx(
         answer["floor_seconds"] / answer["predicted_share"]
     )
-    assert "comes later" in answer["rejected"]["aten.softmax"][0]
+    assert "lower priority" in answer["rejected"]["aten.softmax"][0]
     assert cli.main([*question, "--json", "--backend", "triton"]) == 1
     assert json.loads(capsys.readouterr().out)["kernel"] is None
 

@@ -275,7 +275,7 @@ def test_derivatives_whose_terms_cancel(name: str, reference: Callable[..., Any]
 
 def test_a_slope_is_not_derived_again() -> None:
     x = input_of(0, E.F64)
-    with pytest.raises(TypeError, match="i0e_slope: is a slope already"):
+    with pytest.raises(TypeError, match="i0e_slope: is a derivative already"):
         gradients(bessel.i0e_slope(x), [x], constant(1.0, E.F64))
 
 

@@ -92,7 +92,7 @@ def test_results_are_those_of_pytorch(name: str) -> None:
             torch.testing.assert_close(one, other.view_as(one), rtol=close, atol=close)
 
 
-@pytest.mark.filterwarnings("ignore:ComplexHalf support")
+@pytest.mark.filterwarnings("ignore:ComplexHalf support", "ignore:Mismatch dtype")
 @pytest.mark.parametrize("name", [name for name in ON_FLOATS if name not in WITHOUT_FAKES])
 def test_elements_on_cuda_are_those_of_pytorch(name: str) -> None:
     for lower, elements in CASES:
