@@ -140,6 +140,18 @@ def test_the_key_covers_sources_and_parameters(monkeypatch: pytest.MonkeyPatch, 
     assert first != key("forward", "softmax", "f32")
 
 
+def test_the_key_covers_everything_that_bodies_on_the_cpu_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    from baracuda_kernels.ops.softmax import numba as softmax_bodies
+
+    covered: list[Path] = []
+    monkeypatch.setattr(native, "digest_of_sources", lambda place: covered.append(place) or b"")
+    native._key(softmax_bodies.columns_body, ("forward", "softmax", "f32"))
+    package = Path(element.__file__).parents[1]
+    sources = {file for folder in ("formula", "targets", "ops/softmax") for file in (package / folder).rglob("*.py")}
+    left_out = {file for file in sources if not any(file == place or place in file.parents for place in covered)}
+    assert left_out == set((package / "targets" / "cuda").rglob("*.py"))
+
+
 @pytest.mark.parametrize("place", ["one.py", "deeper/one.py", "deeper/and/deeper/one.py"])
 def test_sources_count_however_deep_they_lie(place: str, tmp_path: Path) -> None:
     def digest() -> bytes:
