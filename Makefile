@@ -17,10 +17,10 @@ test: lint  ## linters, types, tests; with SLOW=1 also those that take many minu
 	$(QUIET) $(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),--slow)
 
 test-changed: $(READY)  ## the tests that can be touched by what differs from BASE, by default the last commit
-	$(QUIET) $(BIN)/python tests/changed.py $(BASE) -- -n auto --dist worksteal -q
+	$(QUIET) $(BIN)/python tests/tools/changed.py $(BASE) -- -n auto --dist worksteal -q
 
 planted: $(READY)  ## whether the tests find faults that are planted one at a time
-	$(QUIET) $(BIN)/python tests/planted.py $(if $(SLOW),--slow)
+	$(QUIET) $(BIN)/python tests/tools/planted.py $(if $(SLOW),--slow)
 
 lint: $(READY)
 	$(BIN)/ruff check .

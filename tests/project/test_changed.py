@@ -11,15 +11,15 @@ BODIES = {  # what a change of a body touches: ops, and files that name some of 
     "ops/softmax/rows.py": (
         ("softmax", "softmax_backward"),
         ("test_run", "test_functional", "test_jax"),
-        ("test_order", "test_ssd"),
+        ("test_order_statistics", "test_ssd"),
     ),
-    "ops/softmax/triton.py": (("softmax", "softmax_backward"), ("test_gpu", "test_run"), ("test_order", "test_rope")),
+    "ops/softmax/triton.py": (("softmax", "softmax_backward"), ("test_gpu", "test_run"), ("test_order_statistics", "test_rope")),
     "ops/attention/ssd/rate_gradient.py": (
         ("ssd_chunk_scan", "ssd_chunk_scan_backward"),
         ("test_ssd",),
-        ("test_order", "test_scan"),
+        ("test_order_statistics", "test_scan"),
     ),
-    "ops/order_statistics/bodies.py": (("order", "quantile"), ("test_order",), ("test_rope", "test_ssd")),
+    "ops/order_statistics/bodies.py": (("order", "quantile"), ("test_order_statistics",), ("test_rope", "test_ssd")),
 }
 OF_EACH_OP = ("test_kernels", "test_guarantees", "test_property", "test_errors")
 
@@ -47,12 +47,12 @@ def test_a_body_touches_its_ops_and_who_calls_them(body: str) -> None:
 def test_what_all_stand_on_touches_all(file: str) -> None:
     touched = Touched([file])
     assert all(touched.selects(test, {op}) for op in PLANS for test in OF_EACH_OP)
-    assert touched.selects("test_order", set()) and touched.selects("test_sdpa", set())
+    assert touched.selects("test_order_statistics", set()) and touched.selects("test_sdpa", set())
 
 
 def test_a_test_a_page_and_nothing() -> None:
     touched = Touched(["tests/ops/order_statistics/test_order_statistics.py", "docs/plans.md"])
-    assert touched.selects("test_order", set()) and touched.selects("test_docs", set())
+    assert touched.selects("test_order_statistics", set()) and touched.selects("test_docs", set())
     assert not touched.selects("test_scan", set()) and not touched.selects("test_kernels", {"order"})
     assert not any(Touched([]).selects(name, set()) for name in modules())
 

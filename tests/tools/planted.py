@@ -1,6 +1,6 @@
 """Plants faults in copies of the sources, one at a time, and says whether the tests find them.
 
-    python tests/planted.py [--only NAME ...] [--slow] [--jobs N]
+    python tests/tools/planted.py [--only NAME ...] [--slow] [--jobs N]
 
 Of the tests run those that can touch the file, as `changed` has them, the ones that force every kernel first, until one fails.
 """
@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src", "baracuda_kernels")
 FORCING = ("test_kernels.py", "test_guarantees.py", "test_errors.py", "test_property.py")
 COPIED = ("src", "tests", "docs", "bench", "examples", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
-          "CITATION.cff", "SECURITY.md", "LICENSE", "constraints.txt")  # fmt: skip
+          "CITATION.cff", "mkdocs.yml", "SECURITY.md", "LICENSE", "constraints.txt")  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -136,7 +136,7 @@ def verdict(fault: Fault, slow: bool) -> str:
         place = Path(folder)
         planted(fault, place)
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(map(str, (place / "src", place / "tests"))),
+            "PYTHONPATH": os.pathsep.join(map(str, (place / "src", *(place / "tests" / each for each in ("", "helpers", "tools"))))),
             "BARACUDA_CACHE_DIR": str(place / "cache"),
         }
         touched = [

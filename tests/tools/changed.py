@@ -1,6 +1,6 @@
 """Which tests a change can touch, by what they import: a plain map for working. CI runs all of them.
 
-    python tests/changed.py [BASE] [-- OPTIONS OF PYTEST]      by default what differs from HEAD, and if nothing does, from the commit before
+    python tests/tools/changed.py [BASE] [-- OPTIONS OF PYTEST]      by default what differs from HEAD, and if nothing does, from the commit before
 
 A test file is touched if it, or what it imports, has changed; of files that ask the registry for every op, the tests of ops that have, and
 those that are of no op. Imports are read from the sources, with those by name: `bk.softmax`, "numba:forward" beside an op, and modules
@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES, TESTS, PACKAGE = ROOT / "src", ROOT / "tests", "baracuda_kernels"
 OPS = SOURCES / PACKAGE / "ops"
 # What is looked at as a whole, and not by what it imports: by the beginnings of paths, the tests of it. Everything else touches all tests.
-FOLDERS = {"docs/": "test_docs", "bench/": "test_bench", "examples/": "test_example", "CHANGELOG": "test_docs", "README": "test_docs",
-           "CONTRIBUTING": "test_docs", "CITATION": "test_packaging", "SECURITY": "test_docs"}  # fmt: skip
+FOLDERS = {"docs/": ("test_docs", "test_site"), "bench/": ("test_bench",), "examples/": ("test_example",), "mkdocs": ("test_site",),
+           "CHANGELOG": ("test_docs",), "README": ("test_docs",), "CONTRIBUTING": ("test_docs", "test_site"),
+           "SECURITY": ("test_docs",), "CITATION": ("test_packaging",)}  # fmt: skip
 BY_NAME = re.compile(rf"\b(?:bk|bt|functional|{PACKAGE}(?:\.torch)?)\.([A-Za-z_]\w*)")
 IN_STRINGS = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
 ENTRY = re.compile(r"(\w+):\w+")
@@ -32,12 +33,11 @@ REGISTRY = f"{PACKAGE}.core.registry"  # whose functions import all declarations
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    """Every module of the package and of the tests, by its dotted name."""
-    found = {}
-    for root in (SOURCES, TESTS):
-        for path in root.rglob("*.py"):
-            parts = path.relative_to(root).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    """Every module of the package, by its dotted name, and of the tests, by its own alone: their folders are no packages."""
+    found = {path.stem: path for path in TESTS.rglob("*.py")}
+    for path in SOURCES.rglob("*.py"):
+        parts = path.relative_to(SOURCES).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -111,7 +111,7 @@ class Touched:
         paths = {path: name for name, path in modules().items()}
         self.changed, self.whole, self.everything = set[str](), set[str](), False
         for file in files:
-            own = [test for start, test in FOLDERS.items() if file.startswith(start)]
+            own = [test for start, tests in FOLDERS.items() if file.startswith(start) for test in tests]
             if (ROOT / file) in paths and Path(file).stem != "conftest":
                 self.changed.add(paths[ROOT / file])
             elif own:
