@@ -17,7 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import baracuda_kernels as bk
 from baracuda_kernels.core import layout as layout_module
+from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.layout import Layout, may_share_memory, row_major
+from baracuda_kernels.interop import numpy_arrays
 
 ELEMENTS = {
     "float32": bk.ElementKind.F32, "float64": bk.ElementKind.F64, "float16": bk.ElementKind.F16, "bfloat16": bk.ElementKind.BF16,
@@ -356,3 +358,16 @@ def test_layouts_are_whole_when_other_threads_see_them() -> None:
     finally:
         sys.setswitchinterval(before)
     assert not problems
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "?", "c8", "c16", ml_dtypes.bfloat16])
+def test_addresses_are_those_that_numpy_names(dtype: Any) -> None:
+    for shape in ((0, 3), (), (5,), (4, 6), (1, 1, 7)):
+        array = numpy.zeros(shape, dtype)
+        read_only = array.copy()
+        read_only.flags.writeable = False
+        views = [array, array.T, numpy.asfortranarray(array), read_only, *([array[::-1], array[1:]] if shape else [])]
+        for view in views:
+            address, _, writable, _ = see(view)
+            assert (address, writable) == (view.__array_interface__["data"][0], view.flags.writeable)
+        assert numpy_arrays.address(array) == array.__array_interface__["data"][0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from ctypes import addressof, c_char
 from typing import Any
 
 import numpy
@@ -36,6 +37,9 @@ def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], An
 
 
 def address(array: Any) -> int:
+    """Of an array that was made here."""
+    if array.size and array.dtype.isbuiltin == 1:  # of others, such as bf16, there are no buffers
+        return addressof(c_char.from_buffer(array))  # a fifth of the time that asking NumPy takes
     found: int = array.__array_interface__["data"][0]
     return found
 

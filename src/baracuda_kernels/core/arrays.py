@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from ctypes import addressof, c_char
 from typing import Any
 
 from baracuda_kernels.core.device import Device
@@ -125,7 +126,6 @@ _see_torch = torch_seer()
 
 
 def _see_numpy(array: Any) -> Seen:
-    address = array.__array_interface__["data"][0]
     key = (array.dtype, array.shape, array.strides)
     layout = _layouts.get(key)
     if layout is None:
@@ -136,7 +136,13 @@ def _see_numpy(array: Any) -> Seen:
             raise ValueError(f"strides of {array.strides} bytes are no whole number of {element} elements")
         stride = tuple(step // element.size for step in array.strides)
         layout = _remember(key, Layout.of(element, array.shape, stride, Device.cpu()))
-    return address, _misaligned(address, layout) if address & layout.mask else layout, array.flags.writeable, array
+    flags = array.flags
+    writable = flags.writeable
+    if writable and flags.c_contiguous and array.size and layout.element is not ElementKind.BF16:  # of which there are no buffers
+        address = addressof(c_char.from_buffer(array))  # a fifth of the time that asking NumPy takes
+    else:
+        address = array.__array_interface__["data"][0]
+    return address, _misaligned(address, layout) if address & layout.mask else layout, writable, array
 
 
 def _see_dlpack(array: Any) -> Seen:
