@@ -19,5 +19,7 @@ def test_it_changes_one_line_and_leaves_python(fault: Fault) -> None:
 
 def test_they_are_in_every_family() -> None:
     assert len(FAULTS) >= 30 and len({fault.name for fault in FAULTS}) == len(FAULTS)
-    families = {path.parent.name for path in (ROOT / PACKAGE / "ops").glob("*/__init__.py")} - {"fusion"}  # whose kernels are others'
+    families = {path.parent.name for path in (ROOT / PACKAGE / "ops").glob("*/__init__.py")} - {
+        "fusion"
+    }  # whose kernels are others'
     assert families <= {part for fault in FAULTS for part in fault.file.split("/")}

@@ -136,7 +136,9 @@ def verdict(fault: Fault, slow: bool) -> str:
         place = Path(folder)
         planted(fault, place)
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(map(str, (place / "src", *(place / "tests" / each for each in ("", "helpers", "tools"))))),
+            "PYTHONPATH": os.pathsep.join(
+                map(str, (place / "src", *(place / "tests" / each for each in ("", "helpers", "tools"))))
+            ),
             "BARACUDA_CACHE_DIR": str(place / "cache"),
         }
         touched = [
