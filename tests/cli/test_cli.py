@@ -69,6 +69,7 @@ def test_ops_is_a_line_an_op_under_its_category(capsys: Capture, monkeypatch: py
         elif line:
             found[line.split()[0]] = category
     assert found == {op: plan.category.value for op, plan in registry.plans().items()}
+    assert "…" not in out and max(map(len, out.splitlines())) > 60  # a pipe has no width
 
 
 @pytest.mark.parametrize(

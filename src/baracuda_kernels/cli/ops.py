@@ -74,7 +74,10 @@ def show_all() -> None:
         for op, plan in of_category:
             backends = ", ".join(dict.fromkeys(kernel.backend.value for kernel in plan.kernels))
             line = f"  {op:{width}}  {backends:20}  {_first_line(plan)}"
-            out.print(line, markup=False, no_wrap=True, overflow="ellipsis", soft_wrap=not out.is_terminal)
+            if out.is_terminal:
+                out.print(line, markup=False, no_wrap=True, overflow="ellipsis")
+            else:  # nothing is cut for who searches in it
+                out.print(line, markup=False, soft_wrap=True)
     out.print("\n`baracuda-kernels ops OP` shows the kernels of one.", markup=False)
 
 

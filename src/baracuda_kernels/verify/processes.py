@@ -6,8 +6,9 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import InvalidStateError, ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
 from baracuda_kernels.core import notice
@@ -43,11 +44,22 @@ _STEPS_BACK = 19  # the lowest priority
 @contextlib.contextmanager
 def _pool(jobs: int, niceness: int = 0) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(niceness,)) as pool:
+    with _quiet(), ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(niceness,)) as pool:
         try:
             yield pool
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The pool's own thread complains, up to Python 3.12, of questions that were withdrawn while Ctrl-C ended the processes."""
+    before = threading.excepthook
+    threading.excepthook = lambda raised: None if raised.exc_type is InvalidStateError else before(raised)
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _begin(niceness: int) -> None:

@@ -220,6 +220,23 @@ def test_longer_lines_are_read_digit_by_digit(plan: Any, fields: Any, rng: numpy
         assert run_trial(forced, random_inputs(plan, problem, rng), layout).errors
 
 
+@pytest.mark.parametrize(
+    "count", [700, 9000]
+)  # of the longer one equals are found without counts that the registers have no room for
+@pytest.mark.parametrize(
+    ("plan", "kind"), [(bk.OrderPlan, bk.OrderKind.MEDIAN), (bk.QuantileBackwardPlan, bk.QuantileKind.QUANTILE)]
+)
+def test_equals_of_a_held_line(
+    plan: Any, kind: Any, count: int, rng: numpy.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    problem = plan.descriptor_type(kind, (2, count), 0b10, bk.ElementKind.F32)
+    forced = plan.force(f"triton.{registry.op_name(plan)}", STREAM, problem)
+    few_values = {name: numpy.round(values) for name, values in random_inputs(plan, problem, rng).items()}
+    assert run_trial(forced, few_values, "contiguous").errors
+
+
 def test_a_mode_of_many_elements_is_refused_on_cuda() -> None:
     kernel = next(each for each in bk.OrderPlan.kernels if each.name == "triton.order")
     problem = bk.OrderDescriptor(bk.OrderKind.MODE, (2, 5000), 0b10, bk.ElementKind.F32)

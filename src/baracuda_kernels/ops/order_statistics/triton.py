@@ -16,6 +16,7 @@ from baracuda_kernels.ops.order_statistics.geometry import Lines, patterns, unst
 from baracuda_kernels.ops.order_statistics.tiles import (
     LONG_TILE,
     HeldTile,
+    fills_registers,
     held_tile,
     is_held,
     queries_of,
@@ -29,7 +30,7 @@ from baracuda_kernels.ops.order_statistics.triton_registers import choose_held, 
 from baracuda_kernels.ops.reduction import triton as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
-from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Count, Lent, Step, TritonLaunch, is_wide
+from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, Argument, At, Count, Lent, Step, TritonLaunch, is_wide
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 from baracuda_kernels.targets.cuda.triton.indexing import dims
 from baracuda_kernels.targets.geometry import Dim, kept_axes, merged
@@ -146,6 +147,7 @@ def _held(
         | {"LINES": tile.lines, "COLS": tile.cols, "WIDE": is_wide(max(programs * tile.lines, problem.count))}
         | (more or {}),
         tile.warps,
+        MOST_REGISTERS if fills_registers(problem, tile) else None,
         contracts=False,
     )
 

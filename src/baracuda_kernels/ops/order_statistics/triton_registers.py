@@ -29,6 +29,9 @@ NANMEDIAN = tl.constexpr("nanmedian")
 QUANTILE = tl.constexpr("quantile")
 LINEAR, MIDPOINT, HIGHER, NEAREST = (tl.constexpr(name) for name in ("linear", "midpoint", "higher", "nearest"))
 
+COUNT_BYTES = tl.constexpr(4)
+MOST_COUNTED = tl.constexpr(32 << 10)  # bytes of counts that a program's registers have room for beside the keys: more are spilled
+
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------
 
@@ -75,11 +78,19 @@ def key_of_rank(keys, rank, LEAST: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def place_of(keys, col, key, number):
-    """Where the equal with that number is."""
-    is_equal = (keys == key[:, None]).to(tl.int32)
-    is_it = (is_equal > 0) & (tl.cumsum(is_equal, 1) == number[:, None] + 1)
-    return tl.sum(tl.where(is_it, col[None, :], 0), 1)
+def place_of(keys, key, number):
+    """Where the equal with that number is: behind all elements up to which no more equals have been counted."""
+    COLS: tl.constexpr = keys.shape[1]
+    if COLS * COUNT_BYTES <= MOST_COUNTED:
+        counted = tl.cumsum((keys == key[:, None]).to(tl.int32), 1)
+        return tl.sum((counted <= number[:, None]).to(tl.int32), 1)
+    else:  # bit by bit, as the key was found
+        col, found, bit = tl.arange(0, COLS), tl.zeros_like(number), COLS // 2
+        while bit > 0:
+            before = tl.sum(((keys == key[:, None]) & (col[None, :] < (found + bit)[:, None])).to(tl.int32), 1)
+            found += tl.where(before <= number, bit, 0)
+            bit //= 2
+        return found
 
 
 @triton.jit
@@ -159,7 +170,7 @@ def choose_held(
     rank = rank_of_median(count, nans, KIND)
     key = key_of_rank(keys, rank, LEAST, BITS)
     number = rank - tl.sum((keys < key[:, None]).to(tl.int32), 1)
-    index = place_of(keys, col, key, number)
+    index = place_of(keys, key, number)
     value = tl.load(input + offset_along(index, line_extents, line_steps, ALONG), mask=line < lines)
     tl.store(values + offset(outer, extents, outer_steps[1]) + along(line, beside_steps[1], BESIDE[1]), value, mask=line < lines)
     tl.store(
@@ -230,10 +241,10 @@ def quantiles_held(
             slot = ((outer.to(tl.int64) * lines + line) * len(patterns) + number) * PER_QUANTILE
             places, shares = neighbours_at
             equal = below - tl.sum((keys < low[:, None]).to(tl.int32), 1)
-            tl.store(places + slot, place_of(keys, col, low, equal).to(tl.int64), mask=is_there)
+            tl.store(places + slot, place_of(keys, low, equal).to(tl.int64), mask=is_there)
             tl.store(shares + slot, share, mask=is_there)
             if PER_QUANTILE == 2:
-                upper = place_of(keys, col, high, tl.where(is_same, equal + 1, 0))
+                upper = place_of(keys, high, tl.where(is_same, equal + 1, 0))
                 tl.store(places + slot + 1, tl.where(share > 0.0, upper, -1).to(tl.int64), mask=is_there)
 
 
