@@ -137,7 +137,7 @@ def verdict(fault: Fault, slow: bool) -> str:
         planted(fault, place)
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(map(str, (place / "src", place / "tests"))),
-            "BARACUDA_CACHE_DIR": str(place / "cache"),
+            "OPENBLAS_NUM_THREADS": "1",
         }
         touched = [
             "-p",
@@ -154,7 +154,11 @@ def verdict(fault: Fault, slow: bool) -> str:
         first = [str(path) for path in (place / "tests").rglob("test_*.py") if path.name in FORCING]
         rest = [f"--ignore={path}" for path in first]
         assert len(tests) > len(first) == len(FORCING)
-        for chosen in (sorted(first, key=lambda path: FORCING.index(Path(path).name)), rest):
+        forced = sorted(first, key=lambda path: FORCING.index(Path(path).name))
+        device = (
+            "triton" if any(part in fault.file for part in ("triton", "gpu/")) else "not triton"
+        )  # these first: others have to be compiled anew
+        for chosen in ([*forced, "-k", device], forced, rest):
             program = [sys.executable, "-m", "pytest", *touched, *chosen]
             done = subprocess.run(program, cwd=place, env=environment, capture_output=True, text=True, check=False)
             failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
