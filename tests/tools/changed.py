@@ -149,6 +149,13 @@ class Touched:
         return any(map(self.has_op, registry.plans()))
 
 
+@functools.cache
+def _registered() -> frozenset[str]:
+    from baracuda_kernels.core import registry
+
+    return frozenset({*registry.plans(), *registry.functions()})
+
+
 def ops_of(parameters: dict[str, Any]) -> set[str]:
     """The ops and functions that a test's parameters name, themselves or as "op.operand"; a case or a plan has one."""
     from baracuda_kernels.core import registry
@@ -157,7 +164,7 @@ def ops_of(parameters: dict[str, Any]) -> set[str]:
     for value in parameters.values():
         plan = getattr(value, "plan_type", value)
         named.add(registry.op_name(plan) if isinstance(plan, type) and plan.__name__.endswith("Plan") else str(value).split(".")[0])
-    return named & {*registry.plans(), *registry.functions()}
+    return named & _registered()
 
 
 # A plugin of pytest, `-p changed`, in each of its workers.

@@ -139,7 +139,7 @@ def verdict(fault: Fault, slow: bool) -> str:
             "PYTHONPATH": os.pathsep.join(
                 map(str, (place / "src", *(place / "tests" / each for each in ("", "helpers", "tools"))))
             ),
-            "BARACUDA_CACHE_DIR": str(place / "cache"),
+            "OPENBLAS_NUM_THREADS": "1",
         }
         touched = [
             "-p",
@@ -156,7 +156,10 @@ def verdict(fault: Fault, slow: bool) -> str:
         first = [str(path) for path in (place / "tests").rglob("test_*.py") if path.name in FORCING]
         rest = [f"--ignore={path}" for path in first]
         assert len(tests) > len(first) == len(FORCING)
-        for chosen in (sorted(first, key=lambda path: FORCING.index(Path(path).name)), rest):
+        forced = sorted(first, key=lambda path: FORCING.index(Path(path).name))
+        # These first: others have to be compiled anew.
+        device = "triton" if any(part in fault.file for part in ("triton", "cuda/")) else "not triton"
+        for chosen in ([*forced, "-k", device], forced, rest):
             program = [sys.executable, "-m", "pytest", *touched, *chosen]
             done = subprocess.run(program, cwd=place, env=environment, capture_output=True, text=True, check=False)
             failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]

@@ -30,7 +30,16 @@ from baracuda_kernels.ops.order_statistics.triton_registers import choose_held, 
 from baracuda_kernels.ops.reduction import triton as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
-from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, Argument, At, Count, Lent, Step, TritonLaunch, is_wide
+from baracuda_kernels.targets.cuda.runtime.triton_launch import (
+    MOST_REGISTERS,
+    Argument,
+    At,
+    Count,
+    Lent,
+    Step,
+    TritonLaunch,
+    is_wide,
+)
 from baracuda_kernels.targets.cuda.tiles import power_of_two
 from baracuda_kernels.targets.cuda.triton.indexing import dims
 from baracuda_kernels.targets.geometry import Dim, kept_axes, merged
