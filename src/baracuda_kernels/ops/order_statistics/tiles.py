@@ -15,7 +15,6 @@ __all__ = [
     "HeldTile",
     "LineSplit",
     "Rooms",
-    "fills_registers",
     "held_tile",
     "is_held",
     "queries_of",
@@ -60,11 +59,6 @@ def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
     together = min(power_of_two(lines), max(wanted, SMALL // cols, 1))
     is_full = together > 1 or isinstance(problem, QuantileBackwardDescriptor)
     return HeldTile(together, cols, _warps(together * cols * key_bytes(problem) * (2 if is_full else 1)))
-
-
-def fills_registers(problem: Any, tile: HeldTile) -> bool:
-    """Whether a program has as many keys as it can hold: then no register is to be saved for another program beside it."""
-    return tile.lines * tile.cols * key_bytes(problem) >= HELD_BYTES
 
 
 def sorted_tile(problem: Any) -> HeldTile:

@@ -16,7 +16,6 @@ from baracuda_kernels.ops.order_statistics.geometry import Lines, patterns, unst
 from baracuda_kernels.ops.order_statistics.tiles import (
     LONG_TILE,
     HeldTile,
-    fills_registers,
     held_tile,
     is_held,
     queries_of,
@@ -156,7 +155,6 @@ def _held(
         | {"LINES": tile.lines, "COLS": tile.cols, "WIDE": is_wide(max(programs * tile.lines, problem.count))}
         | (more or {}),
         tile.warps,
-        MOST_REGISTERS if fills_registers(problem, tile) else None,
         contracts=False,
     )
 
