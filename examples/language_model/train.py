@@ -51,7 +51,7 @@ JOBS = {
         Sizes(1024, 2 * LAYERS, chunk=128), batch=16, length=1024, steps=150, device="cuda", element=torch.bfloat16, rate=1e-3
     ),
 }
-SHORT = 80  # steps, of a training that is to be over soon
+SHORT = 60  # steps, of a training that is to be over soon
 ELEMENTS = {"f32": torch.float32, "bf16": torch.bfloat16}
 QUICK = Job(Sizes(64, ("mamba", "attention", "feed-forward"), head=32, state=16, chunk=32), batch=4, length=64, steps=12, rate=4e-3)
 

@@ -8,7 +8,7 @@ from baracuda_kernels.gpu.tiles import power_of_two
 from baracuda_kernels.ops.order.descriptor import Interpolation, QuantileBackwardDescriptor, QuantileDescriptor
 
 __all__ = [
-    "DIGIT", "LONG_TILE", "MOST_QUANTILES", "MOST_SORTED", "HeldTile", "Rooms", "Split", "fills_registers", "held_tile", "is_held", "queries_of", "rooms_of", "sorted_tile",
+    "DIGIT", "LONG_TILE", "MOST_QUANTILES", "MOST_SORTED", "HeldTile", "Rooms", "Split", "held_tile", "is_held", "queries_of", "rooms_of", "sorted_tile",
     "split_for", "spread_tile", "workspace_bytes",
 ]  # fmt: skip
 
@@ -46,11 +46,6 @@ def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
     together = min(power_of_two(lines), max(wanted, SMALL // cols, 1))
     is_full = together > 1 or isinstance(problem, QuantileBackwardDescriptor)
     return HeldTile(together, cols, _warps(together * cols * key_bytes(problem) * (2 if is_full else 1)))
-
-
-def fills_registers(problem: Any, tile: HeldTile) -> bool:
-    """Whether a program has as many keys as it can hold: then no register is to be saved for another program beside it."""
-    return tile.lines * tile.cols * key_bytes(problem) >= HELD_BYTES
 
 
 def sorted_tile(problem: Any) -> HeldTile:

@@ -11,7 +11,7 @@ import triton.language as tl
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
-from baracuda_kernels.gpu.call import MOST_REGISTERS, Argument, At, Call, Count, Lent, Step, is_wide
+from baracuda_kernels.gpu.call import Argument, At, Call, Count, Lent, Step, is_wide
 from baracuda_kernels.gpu.indexing import dims
 from baracuda_kernels.gpu.launch import launcher
 from baracuda_kernels.gpu.tiles import power_of_two
@@ -21,7 +21,6 @@ from baracuda_kernels.ops.order.geometry import Lines, kept, line_dims, patterns
 from baracuda_kernels.ops.order.tiles import (
     LONG_TILE,
     HeldTile,
-    fills_registers,
     held_tile,
     is_held,
     queries_of,
@@ -147,7 +146,6 @@ def _held(
         | {"LINES": tile.lines, "COLS": tile.cols, "WIDE": is_wide(max(programs * tile.lines, problem.count))}
         | (more or {}),
         tile.warps,
-        MOST_REGISTERS if fills_registers(problem, tile) else None,
         contracts=False,
     )
 

@@ -30,7 +30,7 @@ QUANTILE = tl.constexpr("quantile")
 LINEAR, MIDPOINT, HIGHER, NEAREST = (tl.constexpr(name) for name in ("linear", "midpoint", "higher", "nearest"))
 
 COUNT_BYTES = tl.constexpr(4)
-MOST_COUNTED = tl.constexpr(32 << 10)  # bytes of counts that a program's registers have room for beside the keys: more are spilled
+MOST_COUNTED = tl.constexpr(32 << 10)  # bytes of counts that registers have room for beside keys and neighbours: more are spilled
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------
@@ -78,13 +78,13 @@ def key_of_rank(keys, rank, LEAST: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def place_of(keys, key, number):
-    """Where the equal with that number is: behind all elements up to which no more equals have been counted."""
-    COLS: tl.constexpr = keys.shape[1]
-    if COLS * COUNT_BYTES <= MOST_COUNTED:
+def place_of(keys, key, number, COLS: tl.constexpr, HAS_ROOM: tl.constexpr = True):
+    """Where the equal with that number is: behind all elements up to which no more equals have been counted. Without room in the
+    registers for these counts it is found bit by bit, as the key was."""
+    if HAS_ROOM:
         counted = tl.cumsum((keys == key[:, None]).to(tl.int32), 1)
         return tl.sum((counted <= number[:, None]).to(tl.int32), 1)
-    else:  # bit by bit, as the key was found
+    else:
         col, found, bit = tl.arange(0, COLS), tl.zeros_like(number), COLS // 2
         while bit > 0:
             before = tl.sum(((keys == key[:, None]) & (col[None, :] < (found + bit)[:, None])).to(tl.int32), 1)
@@ -170,7 +170,7 @@ def choose_held(
     rank = rank_of_median(count, nans, KIND)
     key = key_of_rank(keys, rank, LEAST, BITS)
     number = rank - tl.sum((keys < key[:, None]).to(tl.int32), 1)
-    index = place_of(keys, key, number)
+    index = place_of(keys, key, number, COLS)
     value = tl.load(input + offset_along(index, line_extents, line_steps, ALONG), mask=line < lines)
     tl.store(values + offset(outer, extents, outer_steps[1]) + along(line, beside_steps[1], BESIDE[1]), value, mask=line < lines)
     tl.store(
@@ -240,11 +240,12 @@ def quantiles_held(
         else:
             slot = ((outer.to(tl.int64) * lines + line) * len(patterns) + number) * PER_QUANTILE
             places, shares = neighbours_at
+            HAS_ROOM: tl.constexpr = COLS * COUNT_BYTES <= MOST_COUNTED
             equal = below - tl.sum((keys < low[:, None]).to(tl.int32), 1)
-            tl.store(places + slot, place_of(keys, low, equal).to(tl.int64), mask=is_there)
+            tl.store(places + slot, place_of(keys, low, equal, COLS, HAS_ROOM).to(tl.int64), mask=is_there)
             tl.store(shares + slot, share, mask=is_there)
             if PER_QUANTILE == 2:
-                upper = place_of(keys, high, tl.where(is_same, equal + 1, 0))
+                upper = place_of(keys, high, tl.where(is_same, equal + 1, 0), COLS, HAS_ROOM)
                 tl.store(places + slot + 1, tl.where(share > 0.0, upper, -1).to(tl.int64), mask=is_there)
 
 
