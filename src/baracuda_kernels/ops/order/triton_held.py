@@ -223,6 +223,7 @@ def quantiles_held(
     raw = tl.load(input[:, None] + offset_along(col, line_extents, line_steps, ALONG)[None, :], mask=inside, other=0)
     keys = tl.where(inside, keys_of(raw.to(KEY), LARGEST, INFINITY), LARGEST)
     nans = tl.sum(((keys == LARGEST) & inside).to(tl.int32), 1)
+    HAS_ROOM: tl.constexpr = COLS * COUNT_BYTES <= MOST_COUNTED
     for number in tl.static_range(len(patterns)):
         below, share = neighbours(patterns[number], count, nans, KIND, INTERPOLATION)
         low = key_of_rank(keys, below, LEAST, BITS)
@@ -240,7 +241,6 @@ def quantiles_held(
         else:
             slot = ((outer.to(tl.int64) * lines + line) * len(patterns) + number) * PER_QUANTILE
             places, shares = neighbours_at
-            HAS_ROOM: tl.constexpr = COLS * COUNT_BYTES <= MOST_COUNTED
             equal = below - tl.sum((keys < low[:, None]).to(tl.int32), 1)
             tl.store(places + slot, place_of(keys, low, equal, COLS, HAS_ROOM).to(tl.int64), mask=is_there)
             tl.store(shares + slot, share, mask=is_there)
