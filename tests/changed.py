@@ -34,11 +34,12 @@ REGISTRY = f"{PACKAGE}.core.registry"  # whose functions import all declarations
 def modules() -> dict[str, Path]:
     """Every module of the package and of the tests, by its dotted name."""
     found = {}
-    for root in (SOURCES, TESTS):
-        for path in root.rglob("*.py"):
-            parts = path.relative_to(root).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+    for path in SOURCES.rglob("*.py"):
+        parts = path.relative_to(SOURCES).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found | {
+        path.stem: path for path in TESTS.rglob("*.py")
+    }  # which pytest imports by these names, whatever folder they are in
 
 
 def _module_of(name: str) -> str | None:
