@@ -22,6 +22,8 @@ from baracuda_kernels.verify.bounds import relative_error
 from baracuda_kernels.verify.memory import LAYOUTS
 from baracuda_kernels.verify.trial import random_inputs, run_trial
 
+from conftest import DEVICE, STREAM
+
 CPU, NONE = bk.Stream.cpu(), bk.Workspace.none()
 F32, F64, F16, BF16 = bk.ElementKind.F32, bk.ElementKind.F64, bk.ElementKind.F16, bk.ElementKind.BF16
 
@@ -178,6 +180,25 @@ def test_bits_do_not_depend_on_the_layout(op: Any, rng: numpy.random.Generator) 
             inputs = random_inputs(op, descriptor, rng)
             layouts = [layout for layout in LAYOUTS if not layout.startswith("broadcast")]
             assert len({tuple(run_trial(plan, inputs, layout).bits.values()) for layout in layouts}) == 1
+
+
+@pytest.mark.parametrize("gamma", [True, False])
+@pytest.mark.parametrize("op", [RMSNormPlan, RMSNormBackwardPlan])
+def test_a_row_that_no_program_of_a_gpu_holds(
+    op: Any, gamma: bool, rng: numpy.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces, each operand with strides of its own; interpreted where there is no GPU."""
+    pytest.importorskip("triton")
+    if DEVICE.kind is bk.DeviceKind.CPU:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    descriptor = RMSNormDescriptor((1, 5003), 2, 1e-5, gamma, F32)
+    if op is RMSNormBackwardPlan:
+        descriptor = RMSNormBackwardDescriptor((1, 5003), 2, gamma, F32)
+    (kernel,) = (each.name for each in op.kernels if each.backend is bk.BackendKind.TRITON)
+    plan = op.force(kernel, STREAM, descriptor)
+    for first, others in (("every_second", "backwards"), ("backwards", "every_second")):
+        layout = {"x": first, "dy": others, "gamma": others, "y": first, "dx": others, "dgamma": first}
+        assert run_trial(plan, random_inputs(op, descriptor, rng), layout).errors
 
 
 def test_a_row_does_not_depend_on_its_batch(rng: numpy.random.Generator) -> None:
