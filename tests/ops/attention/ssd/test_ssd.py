@@ -317,3 +317,31 @@ def test_args_of_the_backward_are_checked_as_fully() -> None:
     verdict = SsdChunkScanBackwardPlan.select(CPU, descriptor).can_implement(SsdChunkScanBackwardArgs(**wrong))
     for code in (bk.ReasonCode.SHAPE, bk.ReasonCode.ELEMENT):
         assert {reason.where for reason in verdict.reasons if reason.code is code} == set(wrong)
+
+
+@pytest.mark.parametrize(("groups", "others"), [(None, "gradients_of_lone_heads"), (1, "gradients_of_heads")])
+def test_operands_without_vectors_have_bodies_of_their_own_on_cuda(
+    groups: int | None, others: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a chunk is one program; interpreted, in f16, as the interpreter cannot multiply the bf16 that is computed so."""
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    from baracuda_kernels.ops.attention.ssd import tiles_backward
+    from baracuda_kernels.targets.cuda.runtime import interpret
+
+    block = tiles_backward.SsdBlock(16, 16, 4, 3)
+    monkeypatch.setattr(tiles_backward, "backward_tile", lambda _: tiles_backward.SsdBackwardTile(64, block, block, block, True))
+    taken, form_for = [], interpret._form_for
+
+    def watched(*arguments: Any) -> Any:
+        taken.append(form_for(*arguments).body.__name__)
+        return form_for(*arguments)
+
+    monkeypatch.setattr(interpret, "_form_for", watched)
+    problem = SsdChunkScanBackwardDescriptor(1, 130, 2, 16, 16, 64, F16, F32, groups)
+    inputs = random_inputs(SsdChunkScanBackwardPlan, problem, numpy.random.default_rng(1))
+    plan = SsdChunkScanBackwardPlan.force("triton.ssd_chunk_scan_backward", CPU, problem)
+    for layout, body in (("contiguous", "gradients_of_chunks"), ("every_second", others)):
+        taken.clear()
+        run_trial(plan, inputs, layout)
+        assert body in taken
