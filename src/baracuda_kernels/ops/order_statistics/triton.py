@@ -30,7 +30,6 @@ from baracuda_kernels.ops.reduction import triton as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import (
-    MOST_REGISTERS,
     Argument,
     At,
     Count,
