@@ -137,10 +137,10 @@ def test_kernels_of_cuda_are_compiled_so_too(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     does = """
 from baracuda_kernels.targets.cuda import compile
-from baracuda_kernels.targets.cuda.runtime.triton_launch import Call
+from baracuda_kernels.targets.cuda.runtime.triton_launch import TritonLaunch
 compile._compile = lambda *_: time.sleep(0.9)
 from baracuda_kernels.targets.cuda.formulas.elementwise import flat
-call = Call(flat, 1, (), {})
+call = TritonLaunch(flat, 1, (), {})
 with notice.about(bk.SoftmaxBackwardPlan, descriptor):
     compile.compiled(call, (9, 0), False)
 """

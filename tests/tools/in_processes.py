@@ -88,7 +88,11 @@ def main() -> int:
         logs = [(Path(directory) / f"{number}.log").open("w+") for number in range(chosen.n)]
         processes = [subprocess.Popen(command, cwd=here.parents[1], env=environment, stdout=log, stderr=log) for log in logs]
         is_late = _wait(processes, chosen.limit, Path(directory))
-        outcomes = _outcomes(Path(directory))
+        outcomes = _outcomes(Path(directory))  # before any is killed: with MPS that is an illegal access in those beside it
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
         broken = [log.name for log, process in zip(logs, processes, strict=True) if _is_broken(process, is_late)]
         for name in broken:
             print(Path(name).read_text()[-3000:])
@@ -103,15 +107,12 @@ def main() -> int:
 
 
 def _wait(processes: list[subprocess.Popen[Any]], limit: float, directory: Path) -> bool:
-    """Until all have ended, or time is up, which it says."""
+    """Until all have ended, or time is up, and which of these."""
     begin = shown = time.monotonic()
     while any(process.poll() is None for process in processes):
         time.sleep(0.5)
         now = time.monotonic()
         if now - begin > limit:
-            for process in processes:
-                process.kill()
-                process.wait()
             return True
         if now - shown > 30:
             shown = now
