@@ -13,10 +13,10 @@ import ml_dtypes
 import numpy
 import pytest
 import torch
-from baracuda_kernels.interop import numpy_arrays
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import baracuda_kernels as bk
+from baracuda_kernels.arrays import numpy_arrays
 from baracuda_kernels.core import layout as layout_module
 from baracuda_kernels.core.arrays import see
 from baracuda_kernels.core.layout import Layout, may_share_memory, row_major

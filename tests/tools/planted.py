@@ -103,7 +103,7 @@ FAULTS = (
     Fault("where: the gradients of both operands are one", "ops/elementwise/where.py",
           "(where(condition, 0, d), has_other)", "(where(condition, d, 0), has_other)"),
     Fault("covariance: weights are left out of the gradient", "ops/covariance/vendor.py",
-          "            room.scaled.mul_(room.weights)", "            pass"),
+          "            buffer.scaled.mul_(buffer.weights)", "            pass"),
     # What all ops stand on.
     Fault("operands: another element of the same size is taken", "core/args.py",
           "if layout.element is not element:", "if layout.element.size != element.size:"),

@@ -39,18 +39,18 @@ def views_of_parts(layouts: Sequence[Layout | None]) -> tuple[list[Shape], list[
 class OverViews:
     """A launch that is given views of the op's operands and buffers of its own, and what the buffers leave of the workspace.
 
-    `rooms` are the offsets of buffers in the workspace, and where the last one ends.
+    `buffers` are the offsets of buffers in the workspace, and where the last one ends.
     """
 
-    def __init__(self, launch: Any, views: Sequence[OperandView], rooms: Sequence[int] = (0,)) -> None:
-        self.launch, (*self.rooms, self.past) = launch, rooms
+    def __init__(self, launch: Any, views: Sequence[OperandView], buffers: Sequence[int] = (0,)) -> None:
+        self.launch, (*self.buffers, self.past) = launch, buffers
         self.views = tuple(views)
         self.calls = getattr(launch, "calls", ())
 
     def __call__(self, addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
         bases = addresses
-        if self.rooms:  # the first of them last
-            bases = (*addresses, *[workspace + offset for offset in reversed(self.rooms)])
+        if self.buffers:  # the first of them last
+            bases = (*addresses, *[workspace + offset for offset in reversed(self.buffers)])
         moved = tuple([bases[operand] + offset for operand, offset in self.views])
         self.launch(moved, workspace + self.past, stream)
 

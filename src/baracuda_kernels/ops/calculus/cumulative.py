@@ -36,7 +36,7 @@ __all__ = [
     "CumulativeTrapezoidBackwardPlan", "CumulativeTrapezoidDescriptor", "CumulativeTrapezoidPlan",
 ]  # fmt: skip
 
-RESULT, ROOM = 2, -1  # of the forward
+RESULT, BUFFER = 2, -1  # of the forward
 UPSTREAM, AREAS = 0, -2  # of the backward
 
 
@@ -51,7 +51,7 @@ class CumulativeTrapezoidDescriptor(TrapezoidDescriptor):
         return self.with_extent(self.count)
 
     @property
-    def rooms(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[Buffer, ...]:
         """The areas of 16-bit floats, and what they come to, in f32."""
         return (Buffer(register(self.element), tuple(range(len(self.shape))), self.count),) if self.element in HALVES else ()
 
@@ -78,7 +78,7 @@ class CumulativeTrapezoidBackwardDescriptor(TrapezoidBackwardDescriptor):
         return self.with_extent(self.count)
 
     @property
-    def rooms(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[Buffer, ...]:
         """The gradients of the widths between points that lines share, and of all areas."""
         widths = Buffer(self.computing, (self.axis,), self.count if self.shares_points else 0)
         return widths, Buffer(register(self.element), tuple(range(len(self.shape))), self.count)
@@ -104,22 +104,22 @@ def _running_formulas(element: ElementKind, has_x: bool) -> ScanFormulas:
 @functools.lru_cache(maxsize=1024)
 def _running_areas(extent: int, element: ElementKind, has_x: bool) -> Sequence[Run | Scan]:
     """Areas, and their running sums in the same memory: that of the result, but for 16-bit floats."""
-    count, parameters, rooms = max(0, extent - 1), 0 if has_x else 1, (register(element),)
-    target = ROOM if element in HALVES else RESULT
-    found: list[Run | Scan] = [*runs(target, count, (), area(0, 1, element, has_x), element, parameters, rooms)]
+    count, parameters, buffers = max(0, extent - 1), 0 if has_x else 1, (register(element),)
+    target = BUFFER if element in HALVES else RESULT
+    found: list[Run | Scan] = [*runs(target, count, (), area(0, 1, element, has_x), element, parameters, buffers)]
     found.append(Scan(target, target, count))
-    if target == ROOM:
-        found += runs(RESULT, count, (), lambda read, place: read(ROOM, place), element, parameters, rooms)
+    if target == BUFFER:
+        found += runs(RESULT, count, (), lambda read, place: read(BUFFER, place), element, parameters, buffers)
     return found
 
 
 @functools.lru_cache(maxsize=1024)
 def _gradients(extent: int, element: ElementKind, has_x: bool, shares_points: bool) -> Sequence[Run | Scan]:
     """An area has a part in all integrals from its own on: its gradient is a running sum from the last of them back."""
-    count, rooms = max(0, extent - 1), (computed_in(element, has_x), register(element))
+    count, buffers = max(0, extent - 1), (computed_in(element, has_x), register(element))
     found: list[Run | Scan] = []
     if element in HALVES:
-        found += runs(AREAS, count, (), lambda read, place: read(UPSTREAM, place), element, 0 if has_x else 1, rooms)
+        found += runs(AREAS, count, (), lambda read, place: read(UPSTREAM, place), element, 0 if has_x else 1, buffers)
     found.append(Scan(AREAS if element in HALVES else UPSTREAM, AREAS, count, reverse=True))
     return [*found, *gradient_runs(extent, element, has_x, shares_points, lambda read, place: read(AREAS, place))]
 

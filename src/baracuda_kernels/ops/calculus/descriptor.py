@@ -52,7 +52,7 @@ class LineDescriptor(Descriptor):
         return ()
 
     @property
-    def rooms(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[Buffer, ...]:
         """What the runs leave for each other."""
         return ()
 
@@ -63,7 +63,7 @@ class LineDescriptor(Descriptor):
 
     def element_of(self, operand: int) -> ElementKind:
         """The layout of an operand, by its place among the args, or of a buffer."""
-        return self.element if operand >= 0 else self.rooms[~operand].element
+        return self.element if operand >= 0 else self.buffers[~operand].element
 
     @property
     def has_lines(self) -> bool:
@@ -73,7 +73,7 @@ class LineDescriptor(Descriptor):
     def axes_of(self, operand: int) -> tuple[int, ...]:
         """Those of the tensor's axes that an operand or a buffer has."""
         if operand < 0:
-            return self.rooms[~operand].axes
+            return self.buffers[~operand].axes
         if operand in self.LINES and self.has_lines:
             return (self.axis,)
         return tuple(axis for axis in range(len(self.shape)) if axis != self.axis or operand not in self.WHOLE)

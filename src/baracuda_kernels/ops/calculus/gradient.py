@@ -23,7 +23,7 @@ from baracuda_kernels.ops.calculus.descriptor import LineDescriptor
 from baracuda_kernels.ops.calculus.kernels import kernels
 from baracuda_kernels.ops.calculus.kind import NeighbourKind
 from baracuda_kernels.ops.calculus.runs import Buffer, Run
-from baracuda_kernels.ops.calculus.slopes import ROOMS, Slopes, backward_runs, slope_runs
+from baracuda_kernels.ops.calculus.slopes import BUFFERS, Slopes, backward_runs, slope_runs
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 
 __all__ = [
@@ -66,8 +66,8 @@ class GradientDescriptor(LineDescriptor):
         return ElementKind.F64 if self.has_spacing and self.element is ElementKind.F32 else register(self.element)
 
     @property
-    def rooms(self) -> tuple[Buffer, ...]:
-        return (Buffer(self.computing, (self.axis,), self.extent),) * ROOMS if self.has_spacing else ()
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer(self.computing, (self.axis,), self.extent),) * BUFFERS if self.has_spacing else ()
 
     def slopes(self, input: int, spacing: int) -> Slopes:
         """The slopes, of operands by their places among the args."""

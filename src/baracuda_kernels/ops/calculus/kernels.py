@@ -9,7 +9,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.sku import BackendKind, PrecisionGuarantee
 from baracuda_kernels.ops.calculus.runs import Run, Scan, summed
-from baracuda_kernels.ops.calculus.views import room_offsets
+from baracuda_kernels.ops.calculus.views import buffer_offsets
 from baracuda_kernels.ops.scan import launch_words, tiles
 from baracuda_kernels.targets.cpu.llvm import reduction_launch
 from baracuda_kernels.targets.cuda.formulas import reduction_tiles
@@ -42,7 +42,7 @@ def _bytes(of_sum: Callable[..., int], of_scan: Callable[..., int], is_in_one: b
     def needed(problem: Any) -> int:
         if is_in_one and problem.running is not None and problem.running.is_inside:
             return of_scan(problem.scan_of(Scan(problem.running.output, problem.running.output, problem.count)))
-        return room_offsets(problem)[-1] + max((of_run(problem, run) for run in problem.runs), default=0)
+        return buffer_offsets(problem)[-1] + max((of_run(problem, run) for run in problem.runs), default=0)
 
     def of_run(problem: Any, run: Run | Scan) -> int:
         if isinstance(run, Scan):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.ops.calculus.runs import Run, Scan, stored, summed
-from baracuda_kernels.ops.calculus.views import OverViews, room_offsets, views_of
+from baracuda_kernels.ops.calculus.views import OverViews, buffer_offsets, views_of
 from baracuda_kernels.ops.scan.llvm import scan
 from baracuda_kernels.targets.cpu.llvm import elementwise_launch, reduction_launch
 from baracuda_kernels.targets.cpu.runtime import parallel
@@ -25,13 +25,13 @@ class _Layout(NamedTuple):
 
 def in_runs(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a problem of runs: bind(layouts of all operands) -> launch."""
-    made, rooms = [(run, _kernel(problem, run)) for run in problem.runs], room_offsets(problem)
+    made, buffers = [(run, _kernel(problem, run)) for run in problem.runs], buffer_offsets(problem)
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         launches = []
         for run, kernel in made:
             strides, views = views_of(problem, run, layouts)
-            launches.append(OverViews(kernel(strides), views, rooms))
+            launches.append(OverViews(kernel(strides), views, buffers))
 
         def launch(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
             for each in launches:

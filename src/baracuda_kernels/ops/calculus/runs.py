@@ -28,7 +28,7 @@ class Buffer(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Of an operand, by its place among the op's args, the number that is so many places further along the axis. Rooms are operands
+    """Of an operand, by its place among the op's args, the number that is so many places further along the axis. Buffers are operands
     too: -1 is the first of them, -2 the second."""
 
     operand: int
@@ -65,8 +65,8 @@ class Scan(NamedTuple):
 class Reader:
     """Reads for the formula of one place, and remembers what."""
 
-    def __init__(self, place: int, element: ElementKind, rooms: Sequence[ElementKind]) -> None:
-        self.place, self.element, self.rooms = place, element, rooms
+    def __init__(self, place: int, element: ElementKind, buffers: Sequence[ElementKind]) -> None:
+        self.place, self.element, self.buffers = place, element, buffers
         self.inputs: dict[Read, Expr] = {}
 
     def __call__(self, operand: int, place: int) -> Expr:
@@ -74,7 +74,7 @@ class Reader:
         return self.inputs.setdefault(Read(operand, place - self.place), input_of(len(self.inputs), self.element_of(operand)))
 
     def element_of(self, operand: int) -> ElementKind:
-        return self.element if operand >= 0 else self.rooms[~operand]
+        return self.element if operand >= 0 else self.buffers[~operand]
 
 
 Formula = Callable[[Reader, int], Expr]
@@ -88,14 +88,14 @@ def runs(
     formula: Callable[[Reader, int], Expr | None],
     element: ElementKind,
     parameters: int = 0,
-    rooms: Sequence[ElementKind] = (),
+    buffers: Sequence[ElementKind] = (),
 ) -> list[Run]:
     """So many places of an output, of operands and buffers of these dtypes. The formula changes nowhere but at `turns`, and need not
     change there; where it is None, nothing is written."""
     borders = sorted({0, max(0, extent), *(turn for turn in turns if 0 < turn < extent)})
     found: list[Run] = []
     for first, past in itertools.pairwise(borders):
-        read = Reader(first, element, rooms)
+        read = Reader(first, element, buffers)
         value = formula(read, first)
         if value is None:
             continue

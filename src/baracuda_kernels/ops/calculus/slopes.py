@@ -11,10 +11,10 @@ from baracuda_kernels.formula.expression import Expr, constant, parameter_of
 from baracuda_kernels.formula.operations import convert
 from baracuda_kernels.ops.calculus.runs import Formula, Reader, Run, adjoint, runs
 
-__all__ = ["ROOMS", "Slopes", "backward_runs", "slope_runs"]
+__all__ = ["BUFFERS", "Slopes", "backward_runs", "slope_runs"]
 
 # Of every place, for its first gap and its second one: their weights, and sums over all lines of the slope's gradient times the rise.
-ROOMS = 4
+BUFFERS = 4
 WEIGHTS, SUMS = (-1, -2), (-3, -4)
 STEP = 0  # among the parameters
 
@@ -56,7 +56,7 @@ class Slopes:
 
     def uneven(self, read: Reader, place: int) -> Expr:
         """The slope of the parabola through both gaps, or of the line through one."""
-        return _sum(read(room, place) * self.rise(read, gap) for room, gap in zip(WEIGHTS, self.gaps(place), strict=False))
+        return _sum(read(buffer, place) * self.rise(read, gap) for buffer, gap in zip(WEIGHTS, self.gaps(place), strict=False))
 
     def weight(self, read: Reader, place: int, number: int) -> Expr:
         """The weight of the first or the second gap."""
@@ -72,7 +72,7 @@ class Slopes:
     def of_sums(self, read: Reader, place: int) -> Expr:
         """What the slopes of all lines, each times its gradient, come to."""
         pairs = enumerate(zip(SUMS, self.gaps(place), strict=False))
-        return _sum(self.weight(read, place, number) * read(room, place) for number, (room, _) in pairs)
+        return _sum(self.weight(read, place, number) * read(buffer, place) for number, (buffer, _) in pairs)
 
     def near(self, place: int) -> range:
         """The slopes that an element, or its coordinate, can have a part in."""
@@ -80,15 +80,17 @@ class Slopes:
 
     def runs(self, output: int, formula: Callable[[Reader, int], Expr | None]) -> list[Run]:
         turns = (1, 2, 3, self.last - 2, self.last - 1, self.last)
-        return runs(output, self.extent, turns, formula, self.element, 1 if self.spacing is None else 0, (self.computing,) * ROOMS)
+        return runs(
+            output, self.extent, turns, formula, self.element, 1 if self.spacing is None else 0, (self.computing,) * BUFFERS
+        )
 
-    def of_gaps(self, rooms: tuple[int, int], formula: Callable[[Reader, int, int], Expr]) -> list[Run]:
+    def of_gaps(self, buffers: tuple[int, int], formula: Callable[[Reader, int, int], Expr]) -> list[Run]:
         """What a formula says of every place's first gap and of its second, if it has one."""
 
         def of(number: int) -> Callable[[Reader, int], Expr | None]:
             return lambda read, place: formula(read, place, number) if number < len(self.gaps(place)) else None
 
-        return [run for number, room in enumerate(rooms) for run in self.runs(room, of(number))]
+        return [run for number, buffer in enumerate(buffers) for run in self.runs(buffer, of(number))]
 
     def adjoint(self, formula: Formula, operand: int, upstream: Formula) -> Formula:
         return adjoint(formula, operand, self.near, upstream, self.computing)

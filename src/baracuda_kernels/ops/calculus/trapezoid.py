@@ -98,7 +98,7 @@ class TrapezoidBackwardDescriptor(TrapezoidDescriptor):
         return self.has_lines and len(self.shape) > 1
 
     @property
-    def rooms(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[Buffer, ...]:
         """The gradients of the widths between points that lines share."""
         return (Buffer(self.computing, (self.axis,), self.count),) if self.shares_points else ()
 
@@ -149,7 +149,7 @@ def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points:
     """Of the integrand and its points, from the gradient of every area. Operands are those of the backward's args; where lines share
     their points, the gradients of widths are summed in the first buffer; the second is the caller's."""
     computing = computed_in(element, has_x)
-    rooms = (computing, register(element))
+    buffers = (computing, register(element))
     heights, widths = height(1, computing), width(2 if has_x else None, computing)
 
     def near(place: int) -> range:
@@ -158,7 +158,7 @@ def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points:
 
     def of(output: int, operand: int, formula: Formula, slopes: Formula) -> list[Run]:
         slope = adjoint(formula, operand, near, slopes, computing)
-        return runs(output, extent, (1, extent - 1), slope, element, 0 if has_x else 1, rooms)
+        return runs(output, extent, (1, extent - 1), slope, element, 0 if has_x else 1, buffers)
 
     def d_area(read: Reader, place: int) -> Expr:
         return convert(upstream(read, place), computing)
@@ -168,7 +168,7 @@ def gradient_runs(extent: int, element: ElementKind, has_x: bool, shares_points:
     if has_x and not shares_points:
         found += of(4, 2, areas, d_area)
     if shares_points:
-        found += runs(-1, extent - 1, (), product(d_area, heights), element, 0, rooms)
+        found += runs(-1, extent - 1, (), product(d_area, heights), element, 0, buffers)
         found += of(4, 2, widths, lambda read, place: read(-1, place))
     return found
 

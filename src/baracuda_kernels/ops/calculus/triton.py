@@ -9,7 +9,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.ops.calculus.runs import Run, Scan, stored, summed
 from baracuda_kernels.ops.calculus.triton_running import running_calls
-from baracuda_kernels.ops.calculus.views import OperandView, OverViews, room_offsets, views_of
+from baracuda_kernels.ops.calculus.views import OperandView, OverViews, buffer_offsets, views_of
 from baracuda_kernels.ops.scan.triton import calls as scan_calls
 from baracuda_kernels.targets.cuda.formulas import elementwise, reduction
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
@@ -25,7 +25,7 @@ def in_runs(problem: Any, device: Device) -> Bind:
     def bind(layouts: Sequence[Any]) -> Launch:
         in_one = running_calls(problem, layouts)
         made, views = in_one or _one_by_one(problem, layouts)
-        return OverViews(launcher(device, *made), views, (0,) if in_one else room_offsets(problem))
+        return OverViews(launcher(device, *made), views, (0,) if in_one else buffer_offsets(problem))
 
     return bind
 

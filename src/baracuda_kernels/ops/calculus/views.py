@@ -11,7 +11,7 @@ from baracuda_kernels.core.layout import Shape, row_major
 from baracuda_kernels.ops.calculus.runs import Buffer, Run, Scan
 from baracuda_kernels.targets.operand_views import OperandView, OverViews
 
-__all__ = ["OperandView", "OverViews", "room_offsets", "views_of"]
+__all__ = ["OperandView", "OverViews", "buffer_offsets", "views_of"]
 
 
 LINE = 64  # bytes: every buffer begins at a cache line
@@ -25,18 +25,18 @@ def views_of(problem: Any, run: Run | Scan, layouts: Sequence[Any]) -> tuple[lis
         operands = [*((read.operand, run.first + read.offset) for read in run.reads), (run.output, run.first)]
     strides, views = [], []
     for operand, first in operands:
-        own = layouts[operand].stride if operand >= 0 else row_major(room_shape(problem, problem.rooms[~operand]))
+        own = layouts[operand].stride if operand >= 0 else row_major(buffer_shape(problem, problem.buffers[~operand]))
         stride = problem.stride_of(operand, own)
         strides.append(stride)
         views.append(OperandView(operand, first * stride[problem.axis] * problem.element_of(operand).size))
     return strides, views
 
 
-def room_shape(problem: Any, room: Buffer) -> Shape:
-    return tuple(problem.with_extent(room.extent)[axis] for axis in room.axes)
+def buffer_shape(problem: Any, buffer: Buffer) -> Shape:
+    return tuple(problem.with_extent(buffer.extent)[axis] for axis in buffer.axes)
 
 
-def room_offsets(problem: Any) -> list[int]:
+def buffer_offsets(problem: Any) -> list[int]:
     """The offsets of the buffers in the workspace, and where the last one ends."""
-    sizes = (room.element.size * math.prod(room_shape(problem, room)) for room in problem.rooms)
+    sizes = (buffer.element.size * math.prod(buffer_shape(problem, buffer)) for buffer in problem.buffers)
     return list(itertools.accumulate((-(-size // LINE) * LINE for size in sizes), initial=0))

@@ -11,6 +11,7 @@ from typing import Any
 
 from baracuda_kernels.ops.order_statistics.geometry import (
     BESIDE,
+    BUFFER,
     COUNT,
     INTERPOLATION,
     ITEMS,
@@ -22,7 +23,6 @@ from baracuda_kernels.ops.order_statistics.geometry import (
     Q_COUNT,
     Q_STEP,
     QS,
-    ROOM,
     SLOPES,
     STRIPS,
     TASKS,
@@ -41,7 +41,7 @@ LINEAR, LOWER, HIGHER, MIDPOINT, NEAREST = range(5)
 
 def _body(of: Any, each: Callable[..., None]) -> Callable[..., None]:
     """The walk over all lines, of which `each` is told where its operands and its keys are."""
-    from baracuda_kernels.ops.order_statistics.keys import DIGITS, room
+    from baracuda_kernels.ops.order_statistics.keys import DIGITS, buffer
     from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     gather = of.gather
@@ -51,7 +51,7 @@ def _body(of: Any, each: Callable[..., None]) -> Callable[..., None]:
         if slot >= words[THREADS]:
             return
         own = slot * words[OWN]
-        rest = room(workspace, own + words[WIDTH] * words[ROOM], input)
+        rest = buffer(workspace, own + words[WIDTH] * words[BUFFER], input)
         digits, offsets = tasks.scratch(simd.int64, DIGITS), tasks.scratch(simd.int64, 3)
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:
@@ -62,9 +62,11 @@ def _body(of: Any, each: Callable[..., None]) -> Callable[..., None]:
                 at = offsets[0] + before * words[BESIDE + 1]
                 at_first = offsets[1] + before * words[BESIDE + 2]
                 at_second = offsets[2] + before * words[BESIDE + 3]
-                gather(input, at, words, words[LINE], offsets, width, words[BESIDE + 1], room(workspace, own, input), words[ROOM])
+                gather(
+                    input, at, words, words[LINE], offsets, width, words[BESIDE + 1], buffer(workspace, own, input), words[BUFFER]
+                )
                 for line in range(width):
-                    keys = room(workspace, own + line * words[ROOM], input)
+                    keys = buffer(workspace, own + line * words[BUFFER], input)
                     each(words, input, at, first, at_first, second, at_second, keys, rest, digits, offsets)
                     at += words[BESIDE + 1]
                     at_first += words[BESIDE + 2]
@@ -151,7 +153,7 @@ def quantile_body(element: str) -> Any:
     """Quantiles; the result is both other operands."""
     from numba import types
 
-    from baracuda_kernels.ops.order_statistics.keys import keys_of, room
+    from baracuda_kernels.ops.order_statistics.keys import buffer, keys_of
     from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     of = keys_of(element)
@@ -181,7 +183,7 @@ def quantile_body(element: str) -> Any:
                 if share > 0.0:
                     upto, least = above(keys, count, low)
                     high = low if upto > below + 1 else least
-            pair, values = room(offsets, 0, keys), room(offsets, 0, result)  # the same memory, as bits and as elements
+            pair, values = buffer(offsets, 0, keys), buffer(offsets, 0, result)  # the same memory, as bits and as elements
             pair[0], pair[1] = bits_of(low), bits_of(high)
             found = between(simd.load_one(values, 0), simd.load_one(values, 1), real(share))
             simd.store_one(result, at_result + number * words[Q_STEP], found)
@@ -194,7 +196,7 @@ def quantile_backward_body(element: str) -> Any:
     """The gradient of quantiles."""
     from numba import types
 
-    from baracuda_kernels.ops.order_statistics.keys import fill, keys_of, offset_along, room
+    from baracuda_kernels.ops.order_statistics.keys import buffer, fill, keys_of, offset_along
     from baracuda_kernels.targets.cpu.vectors import simd, tasks
 
     of = keys_of(element)
@@ -206,7 +208,7 @@ def quantile_backward_body(element: str) -> Any:
     @simd.outlined
     def each(words, input, at, d_result, at_result, d_input, at_input, keys, rest, digits, offsets):
         count, quantiles, qs = words[COUNT], words[Q_COUNT], tasks.as_f64(words, words[QS])
-        places = room(rest, words[ROOM], words)
+        places = buffer(rest, words[BUFFER], words)
         shares = tasks.as_f64(places, 2 * quantiles)
         nans = nans_among(keys, count)
         for number in range(quantiles):

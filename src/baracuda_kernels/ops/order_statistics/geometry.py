@@ -12,8 +12,33 @@ from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.geometry import Dim, collapse, dim_words, kept_axes
 
 __all__ = [
-    "BESIDE", "COUNT", "INTERPOLATION", "ITEMS", "KIND", "LINE", "MOST_THREADS", "OUTER", "OWN", "PER_TASK", "QS", "Q_COUNT", "Q_STEP", "ROOM",
-    "SLOPES", "STRIPS", "TASKS", "THREADS", "WIDTH", "Lines", "line_words", "own_bytes", "patterns", "room_bytes", "strip_of", "unstacked", "workspace_bytes",
+    "BESIDE",
+    "BUFFER",
+    "COUNT",
+    "INTERPOLATION",
+    "ITEMS",
+    "KIND",
+    "LINE",
+    "MOST_THREADS",
+    "OUTER",
+    "OWN",
+    "PER_TASK",
+    "QS",
+    "Q_COUNT",
+    "Q_STEP",
+    "SLOPES",
+    "STRIPS",
+    "TASKS",
+    "THREADS",
+    "WIDTH",
+    "Lines",
+    "buffer_bytes",
+    "line_words",
+    "own_bytes",
+    "patterns",
+    "strip_of",
+    "unstacked",
+    "workspace_bytes",
 ]  # fmt: skip
 
 MOST_THREADS = 64  # that work at once; each has its own buffers in the workspace
@@ -24,7 +49,7 @@ ALIGNMENT = 64
 # Where a launch's numbers stand. LINE, SLOPES, QS and OUTER say where others begin, of which there may be more or less; at BESIDE stand
 # the extent along which lines are side by side and the steps of the three operands.
 (
-    TASKS, PER_TASK, ITEMS, THREADS, OWN, ROOM, COUNT, WIDTH, STRIPS, LINE, SLOPES, QS, Q_COUNT, Q_STEP, KIND, INTERPOLATION, OUTER, BESIDE,
+    TASKS, PER_TASK, ITEMS, THREADS, OWN, BUFFER, COUNT, WIDTH, STRIPS, LINE, SLOPES, QS, Q_COUNT, Q_STEP, KIND, INTERPOLATION, OUTER, BESIDE,
 ) = range(18)  # fmt: skip
 
 
@@ -65,21 +90,21 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def room_bytes(problem: Any) -> int:
+def buffer_bytes(problem: Any) -> int:
     """The bytes of a line's keys, padded so that adjacent buffers do not compete for the same cache sets."""
     return _aligned(problem.count * problem.element.size) + ALIGNMENT
 
 
 def strip_of(problem: Any) -> int:
     """How many lines are read together where they are adjacent."""
-    return max(1, min(STRIP, problem.lines, STRIP_BYTES // room_bytes(problem)))
+    return max(1, min(STRIP, problem.lines, STRIP_BYTES // buffer_bytes(problem)))
 
 
 def own_bytes(problem: Any, width: int) -> int:
     """The workspace of a thread: buffers for the keys of so many lines, and one more; for the gradient of quantiles also four numbers of
     each, the places of two neighbours and their shares."""
     quantiles = len(problem.q) if isinstance(problem, QuantileBackwardDescriptor) else 0
-    return (width + 1) * room_bytes(problem) + _aligned(quantiles * 4 * 8)
+    return (width + 1) * buffer_bytes(problem) + _aligned(quantiles * 4 * 8)
 
 
 def workspace_bytes(problem: Any) -> int:

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from baracuda_kernels.targets.cpu.vectors.simd import inline, outlined, store_one
 from baracuda_kernels.targets.cpu.vectors.tasks import locate
 
-__all__ = ["DIGITS", "FEW", "Keys", "fill", "keys_of", "offset_along", "room"]
+__all__ = ["DIGITS", "FEW", "Keys", "buffer", "fill", "keys_of", "offset_along"]
 
 FEW = 32  # keys that are sorted by insertion
 BLOCK = 64  # keys that are compared at once
@@ -27,7 +27,7 @@ class Keys(NamedTuple):
     """What bodies do with keys. `keys` and `rest` are buffers for as many as a line has; `digits` for as many numbers as a digit has values."""
 
     storage: types.Type  # that of a key, and of an element's bits
-    gather: Callable  # input, line, words, at, offsets, width, beside, keys, room: so many lines' keys, each to its own buffer
+    gather: Callable  # input, line, words, at, offsets, width, beside, keys, buffer: so many lines' keys, each to its own buffer
     nans: Callable  # keys, count -> how many of them are NaN's
     select: Callable  # keys, rest, count, rank, digits -> the key of that rank, and its number among its equals
     sort: Callable  # keys, rest, count, digits -> which of the two has them in order
@@ -38,7 +38,7 @@ class Keys(NamedTuple):
 
 
 @intrinsic
-def room(typingctx, pointer, index, like):
+def buffer(typingctx, pointer, index, like):
     """The memory from `pointer[index]` on, as what the pointer `like` points at."""
 
     def codegen(context, builder, signature, args):
@@ -85,7 +85,7 @@ def keys_of(element: str) -> Keys:
         return key if not is_float or key >= 0 else -key | top
 
     @outlined
-    def gather(input, line, words, at, offsets, width, beside, keys, room):
+    def gather(input, line, words, at, offsets, width, beside, keys, buffer):
         extent, step, runs = words[at], words[at + 1], words[at + 2]
         for run in range(runs):
             locate(words, at + 3, 1, run, offsets)
@@ -96,7 +96,7 @@ def keys_of(element: str) -> Keys:
             else:
                 for i in range(extent):
                     for j in range(width):
-                        keys[j * room + target + i] = key_of(input[source + i * step + j * beside])
+                        keys[j * buffer + target + i] = key_of(input[source + i * step + j * beside])
 
     @outlined
     def nans(keys, count):

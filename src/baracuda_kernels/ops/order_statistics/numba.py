@@ -14,10 +14,10 @@ from baracuda_kernels.ops.order_statistics.geometry import (
     BESIDE,
     MOST_THREADS,
     Lines,
+    buffer_bytes,
     line_words,
     own_bytes,
     patterns,
-    room_bytes,
     strip_of,
     unstacked,
     workspace_bytes,
@@ -96,9 +96,9 @@ def _launches(problem: Any, body: Any, operands: tuple[int, int, int]) -> Callab
         ]
         starts = [BESIDE + 4 + sum(map(len, blocks[:number])) for number in range(len(blocks))]
         size = problem.element.size
-        room, own = room_bytes(problem) // size, own_bytes(problem, width) // size
+        buffer, own = buffer_bytes(problem) // size, own_bytes(problem, width) // size
         threads = min(MOST_THREADS, workspace_bytes(problem) // own_bytes(problem, width))
-        numbers = [tasks, per_task, items, threads, own, room, problem.count, width, strips, *starts[:3]]
+        numbers = [tasks, per_task, items, threads, own, buffer, problem.count, width, strips, *starts[:3]]
         numbers += [
             len(blocks[2]),
             q_step,

@@ -12,20 +12,20 @@ __all__ = [
     "LONG_TILE",
     "MOST_QUANTILES",
     "MOST_SORTED",
-    "HeldTile",
+    "Buffers",
     "LineSplit",
-    "Rooms",
-    "held_tile",
-    "is_held",
+    "RegisterTile",
+    "buffers_of",
+    "fits_registers",
     "queries_of",
-    "rooms_of",
+    "register_tile",
     "sorted_tile",
     "split_for",
     "spread_tile",
     "workspace_bytes",
 ]  # fmt: skip
 
-HELD_BYTES = 64 << 10  # of the keys of a line that one program holds in its registers
+REGISTER_BYTES = 64 << 10  # of the keys of a line that one program holds in its registers
 MOST_SORTED = 4096  # elements of a line whose mode is found
 MOST_QUANTILES = 64  # that are told to a program
 SMALL = 2048  # elements of several lines that a program takes at once
@@ -37,7 +37,7 @@ PROGRAMS = 1024  # so many keep any device busy
 SLOT = 8  # bytes of one number in the workspace
 
 
-class HeldTile(NamedTuple):
+class RegisterTile(NamedTuple):
     lines: int
     cols: int
     warps: int
@@ -48,29 +48,29 @@ def key_bytes(problem: Any) -> int:
     return max(4, problem.element.size)
 
 
-def is_held(problem: Any) -> bool:
-    return power_of_two(problem.count) * key_bytes(problem) <= HELD_BYTES
+def fits_registers(problem: Any) -> bool:
+    return power_of_two(problem.count) * key_bytes(problem) <= REGISTER_BYTES
 
 
-def held_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
+def register_tile(problem: Any, lines: int, by_columns: bool) -> RegisterTile:
     """The tile for adjacent lines: whole lines, 32 registers of keys per thread, or half of that if more is kept besides them."""
-    cols, most = power_of_two(problem.count), HELD_BYTES // key_bytes(problem)
+    cols, most = power_of_two(problem.count), REGISTER_BYTES // key_bytes(problem)
     wanted = min(BESIDE, most // cols) if by_columns else 1
     together = min(power_of_two(lines), max(wanted, SMALL // cols, 1))
     is_full = together > 1 or isinstance(problem, QuantileBackwardDescriptor)
-    return HeldTile(together, cols, _warps(together * cols * key_bytes(problem) * (2 if is_full else 1)))
+    return RegisterTile(together, cols, _warps(together * cols * key_bytes(problem) * (2 if is_full else 1)))
 
 
-def sorted_tile(problem: Any) -> HeldTile:
+def sorted_tile(problem: Any) -> RegisterTile:
     """One line, whose keys are in the registers several times."""
     cols = power_of_two(problem.count)
-    return HeldTile(1, cols, _warps(2 * cols * key_bytes(problem)))
+    return RegisterTile(1, cols, _warps(2 * cols * key_bytes(problem)))
 
 
-def spread_tile(problem: Any, lines: int, by_columns: bool) -> HeldTile:
+def spread_tile(problem: Any, lines: int, by_columns: bool) -> RegisterTile:
     """The tile of a gradient, which is written once."""
     cols = min(power_of_two(problem.count), SMALL // BESIDE if by_columns else SMALL)
-    return HeldTile(min(power_of_two(lines), SMALL // cols), cols, 4)
+    return RegisterTile(min(power_of_two(lines), SMALL // cols), cols, 4)
 
 
 def _warps(size: int) -> int:
@@ -101,7 +101,7 @@ def split_for(problem: Any) -> LineSplit:
     return LineSplit(-(-problem.count // length), length)
 
 
-class Rooms(NamedTuple):
+class Buffers(NamedTuple):
     """The offsets in the workspace, in bytes, of what programs pass to each other, and its end."""
 
     places: int  # of every rank that is looked for
@@ -114,16 +114,16 @@ class Rooms(NamedTuple):
     end: int
 
 
-def rooms_of(problem: Any) -> Rooms:
+def buffers_of(problem: Any) -> Buffers:
     """Lines that are held need the first two, for a gradient."""
     lines, queries, segments = problem.lines, problem.lines * queries_of(problem), split_for(problem).segments
-    is_long, is_gradient = not is_held(problem), isinstance(problem, QuantileBackwardDescriptor)
+    is_long, is_gradient = not fits_registers(problem), isinstance(problem, QuantileBackwardDescriptor)
     sizes = [queries * (is_long or is_gradient), queries * (is_long or is_gradient)]
     sizes += [size * is_long for size in (queries, queries, lines * segments, queries * segments, queries * segments * DIGIT // 2)]
     starts = [SLOT * sum(sizes[:place]) for place in range(len(sizes) + 1)]
-    return Rooms(*starts)
+    return Buffers(*starts)
 
 
 def workspace_bytes(problem: Any) -> int:
     """What programs pass to each other for lines that are too long for one, and the two elements of each quantile."""
-    return rooms_of(problem).end
+    return buffers_of(problem).end

@@ -15,17 +15,22 @@ from baracuda_kernels.ops.order_statistics.descriptor import OrderDescriptor, Or
 from baracuda_kernels.ops.order_statistics.geometry import Lines, patterns, unstacked
 from baracuda_kernels.ops.order_statistics.tiles import (
     LONG_TILE,
-    HeldTile,
-    held_tile,
-    is_held,
+    RegisterTile,
+    buffers_of,
+    fits_registers,
     queries_of,
-    rooms_of,
+    register_tile,
     sorted_tile,
     split_for,
     spread_tile,
 )
 from baracuda_kernels.ops.order_statistics.triton_long import count_digits, count_equals, find, join, pick
-from baracuda_kernels.ops.order_statistics.triton_registers import choose_held, choose_sorted, quantiles_held, spread
+from baracuda_kernels.ops.order_statistics.triton_registers import (
+    choose_in_registers,
+    choose_sorted,
+    quantiles_in_registers,
+    spread,
+)
 from baracuda_kernels.ops.reduction import triton as reduction
 from baracuda_kernels.ops.reduction.geometry import kept_stride
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
@@ -69,11 +74,11 @@ class Frame(NamedTuple):
     def by_columns(self) -> bool:
         return not self.is_row and self.lines.beside.steps[0] == 1
 
-    def blocks(self, tile: HeldTile) -> int:
+    def blocks(self, tile: RegisterTile) -> int:
         """How many tiles lie beside each other."""
         return -(-self.lines.beside.extent // tile.lines)
 
-    def programs(self, tile: HeldTile) -> int:
+    def programs(self, tile: RegisterTile) -> int:
         return self.blocks(tile) * math.prod(dim.extent for dim in self.lines.others)
 
     def lines_beside(self) -> Count:
@@ -131,17 +136,17 @@ def order(problem: OrderDescriptor, device: Device) -> Bind:
         frame = Frame(Lines.of(problem, strides), merged(problem.shape, [input], problem.axes), integer)
         if problem.kind is OrderKind.MODE:
             return launcher(device, _held(problem, frame, choose_sorted, operands, sorted_tile(problem)))
-        if is_held(problem):
-            tile = held_tile(problem, frame.lines.beside.extent, frame.by_columns)
+        if fits_registers(problem):
+            tile = register_tile(problem, frame.lines.beside.extent, frame.by_columns)
             more = {"KIND": problem.kind.value, "BITS": 8 * problem.element.size}
-            return launcher(device, _held(problem, frame, choose_held, operands, tile, more))
+            return launcher(device, _held(problem, frame, choose_in_registers, operands, tile, more))
         return launcher(device, *_selection(problem, frame, operands[0]), *_find(problem, frame, operands[0], operands[1:]))
 
     return bind
 
 
 def _held(
-    problem: Any, frame: Frame, body: Any, leading: tuple[Argument, ...], tile: HeldTile, more: dict[str, Any] | None = None
+    problem: Any, frame: Frame, body: Any, leading: tuple[Argument, ...], tile: RegisterTile, more: dict[str, Any] | None = None
 ) -> TritonLaunch:
     """A body that holds whole lines."""
     programs = frame.programs(tile)
@@ -174,7 +179,7 @@ def quantile(problem: QuantileDescriptor, device: Device) -> Bind:
             Lines.of(problem, [kept_axes(input, problem.axes), result]), merged(problem.shape, [input], problem.axes), integer
         )
         operands = (At(0, integer), At(1, problem.element))
-        if is_held(problem):
+        if fits_registers(problem):
             return launcher(device, _quantiles(problem, frame, operands, (), q_step))
         return launcher(device, *_selection(problem, frame, operands[0]), _join(problem, frame, operands[1], q_step))
 
@@ -183,8 +188,8 @@ def quantile(problem: QuantileDescriptor, device: Device) -> Bind:
 
 def quantile_backward(problem: QuantileDescriptor, device: Device) -> Bind:
     """The kernel for the gradient of quantiles: bind(layouts of d_result, input, d_input) -> launch."""
-    integer, rooms = _integer(problem.element), rooms_of(problem)
-    neighbours_at = (Lent(rooms.places, I64), Lent(rooms.shares, ElementKind.F64))
+    integer, buffers = _integer(problem.element), buffers_of(problem)
+    neighbours_at = (Lent(buffers.places, I64), Lent(buffers.shares, ElementKind.F64))
 
     def bind(layouts: Sequence[Any]) -> Launch:
         if not problem.lines:
@@ -196,7 +201,7 @@ def quantile_backward(problem: QuantileDescriptor, device: Device) -> Bind:
         frame = Frame(lines, merged(problem.shape, [input], problem.axes), integer)
         slopes = Frame(_without_first(lines), merged(problem.shape, [d_input], problem.axes), problem.element)
         source = At(1, integer)
-        if is_held(problem):
+        if fits_registers(problem):
             first = [_quantiles(problem, frame, (source, At(0, problem.element)), neighbours_at, q_step)]
         else:
             first = [*_selection(problem, frame, source), *_find(problem, frame, source, ())]
@@ -217,11 +222,11 @@ def _without_first(lines: Lines) -> Lines:
 def _quantiles(
     problem: QuantileDescriptor, frame: Frame, operands: tuple[At, At], neighbours_at: tuple[Argument, ...], q_step: int
 ) -> TritonLaunch:
-    tile = held_tile(problem, frame.lines.beside.extent, frame.by_columns)
+    tile = register_tile(problem, frame.lines.beside.extent, frame.by_columns)
     more = {"KIND": problem.kind.value, "INTERPOLATION": problem.interpolation.value, "BITS": 8 * problem.element.size}
     more["PER_QUANTILE"] = queries_of(problem) // problem.quantiles
     leading = (*operands, neighbours_at, tuple(map(Step, patterns(problem.q))), Step(q_step))
-    return _held(problem, frame, quantiles_held, leading, tile, more | _real(problem.element))
+    return _held(problem, frame, quantiles_in_registers, leading, tile, more | _real(problem.element))
 
 
 def _spread(problem: QuantileDescriptor, frame: Frame, neighbours_at: tuple[Argument, ...], q_step: int) -> TritonLaunch:
@@ -256,15 +261,15 @@ def _spread(problem: QuantileDescriptor, frame: Frame, neighbours_at: tuple[Argu
 # --- longer lines ------------------------------------------------------------------------------------------------------------------
 
 
-def _rooms(problem: Any) -> dict[str, Lent]:
+def _buffers(problem: Any) -> dict[str, Lent]:
     """The buffers of the workspace by name."""
     kinds = {"shares": ElementKind.F64, "digits": I32}
-    return {name: Lent(start, kinds.get(name, I64)) for name, start in rooms_of(problem)._asdict().items()}
+    return {name: Lent(start, kinds.get(name, I64)) for name, start in buffers_of(problem)._asdict().items()}
 
 
 def _selection(problem: Any, frame: Frame, source: At) -> list[TritonLaunch]:
     """Digit after digit, until the keys of all ranks are known."""
-    split, queries, bits, rooms = split_for(problem), queries_of(problem), 8 * problem.element.size, _rooms(problem)
+    split, queries, bits, buffers = split_for(problem), queries_of(problem), 8 * problem.element.size, _buffers(problem)
     is_quantile = isinstance(problem, QuantileDescriptor)
     q = tuple(map(Step, patterns(problem.q))) if is_quantile else ()
     calls = []
@@ -273,12 +278,12 @@ def _selection(problem: Any, frame: Frame, source: At) -> list[TritonLaunch]:
             TritonLaunch(
                 count_digits,
                 problem.lines * queries * split.segments,
-                (source, rooms["prefixes"], rooms["nans"], rooms["digits"], *_walked(problem, frame)),
+                (source, buffers["prefixes"], buffers["nans"], buffers["digits"], *_walked(problem, frame)),
                 _long(problem, frame) | {"QUERIES": queries, "SHIFT": shift, "BITS": bits},
                 LONG_WARPS,
             )
         )
-        given = tuple(rooms[name] for name in ("prefixes", "ranks", "shares", "nans", "digits"))
+        given = tuple(buffers[name] for name in ("prefixes", "ranks", "shares", "nans", "digits"))
         calls.append(
             TritonLaunch(
                 pick,
@@ -306,15 +311,15 @@ def _long(problem: Any, frame: Frame) -> dict[str, Any]:
 
 def _find(problem: Any, frame: Frame, source: At, results: tuple[Argument, ...]) -> list[TritonLaunch]:
     """Where the elements of these keys are: first how many equals every segment has, then which of them it is."""
-    split, queries, rooms = split_for(problem), queries_of(problem), _rooms(problem)
+    split, queries, buffers = split_for(problem), queries_of(problem), _buffers(problem)
     quantiles = len(problem.q) if isinstance(problem, QuantileDescriptor) else 1
     constants = _long(problem, frame) | {"QUERIES": queries}
-    given = tuple(rooms[name] for name in ("places", "prefixes", "ranks", "shares", "equals"))
+    given = tuple(buffers[name] for name in ("places", "prefixes", "ranks", "shares", "equals"))
     return [
         TritonLaunch(
             count_equals,
             problem.lines * queries * split.segments,
-            (source, rooms["prefixes"], rooms["equals"], *_walked(problem, frame)),
+            (source, buffers["prefixes"], buffers["equals"], *_walked(problem, frame)),
             constants,
             LONG_WARPS,
         ),
@@ -330,11 +335,11 @@ def _find(problem: Any, frame: Frame, source: At, results: tuple[Argument, ...])
 
 def _join(problem: QuantileDescriptor, frame: Frame, result: At, q_step: int) -> TritonLaunch:
     quantiles = len(problem.q)
-    rooms = _rooms(problem)
+    buffers = _buffers(problem)
     return TritonLaunch(
         join,
         problem.lines * quantiles,
-        (result, rooms["prefixes"], rooms["shares"], Count(quantiles), Step(q_step), frame.lines_beside(), *frame.steps()),
+        (result, buffers["prefixes"], buffers["shares"], Count(quantiles), Step(q_step), frame.lines_beside(), *frame.steps()),
         {name: value for name, value in _keys(problem.element).items() if name in ("KEY", "LEAST")}
         | _real(problem.element)
         | {"PER_QUANTILE": queries_of(problem) // quantiles, "BESIDE": frame.constants()["BESIDE"]},

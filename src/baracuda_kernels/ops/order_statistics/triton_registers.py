@@ -15,12 +15,12 @@ from baracuda_kernels.targets.cuda.triton.indexing import along, offset
 __all__ = [
     "as_real",
     "between",
-    "choose_held",
+    "choose_in_registers",
     "choose_sorted",
     "keys_of",
     "neighbours",
     "offset_along",
-    "quantiles_held",
+    "quantiles_in_registers",
     "rank_of_median",
     "spread",
 ]
@@ -78,10 +78,10 @@ def key_of_rank(keys, rank, LEAST: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def place_of(keys, key, number, COLS: tl.constexpr, HAS_ROOM: tl.constexpr = True):
-    """Where the equal with that number is: behind all elements up to which no more equals have been counted. Without room in the
+def place_of(keys, key, number, COLS: tl.constexpr, HAS_BUFFER: tl.constexpr = True):
+    """Where the equal with that number is: behind all elements up to which no more equals have been counted. Without buffer in the
     registers for these counts it is found bit by bit, as the key was."""
-    if HAS_ROOM:
+    if HAS_BUFFER:
         counted = tl.cumsum((keys == key[:, None]).to(tl.int32), 1)
         return tl.sum((counted <= number[:, None]).to(tl.int32), 1)
     else:
@@ -151,7 +151,7 @@ else:
 
 
 @triton.jit
-def choose_held(
+def choose_in_registers(
     input, values, indices, lines, blocks, count, extents, outer_steps, beside_steps, line_extents, line_steps,
     KIND: tl.constexpr, KEY: tl.constexpr, BITS: tl.constexpr, LEAST: tl.constexpr, LARGEST: tl.constexpr, INFINITY: tl.constexpr,
     ALONG: tl.constexpr, BESIDE: tl.constexpr, LINES: tl.constexpr, COLS: tl.constexpr, WIDE: tl.constexpr,
@@ -206,7 +206,7 @@ def choose_sorted(
 
 
 @triton.jit
-def quantiles_held(
+def quantiles_in_registers(
     input, result, neighbours_at, patterns, q_step, lines, blocks, count, extents, outer_steps, beside_steps, line_extents, line_steps,
     KIND: tl.constexpr, INTERPOLATION: tl.constexpr, PER_QUANTILE: tl.constexpr, ELEMENT: tl.constexpr, REAL: tl.constexpr,
     KEY: tl.constexpr, BITS: tl.constexpr, LEAST: tl.constexpr, LARGEST: tl.constexpr, INFINITY: tl.constexpr, ALONG: tl.constexpr, BESIDE: tl.constexpr, LINES: tl.constexpr,
@@ -223,7 +223,7 @@ def quantiles_held(
     raw = tl.load(input[:, None] + offset_along(col, line_extents, line_steps, ALONG)[None, :], mask=inside, other=0)
     keys = tl.where(inside, keys_of(raw.to(KEY), LARGEST, INFINITY), LARGEST)
     nans = tl.sum(((keys == LARGEST) & inside).to(tl.int32), 1)
-    HAS_ROOM: tl.constexpr = COLS * COUNT_BYTES <= MOST_COUNTED
+    HAS_BUFFER: tl.constexpr = COLS * COUNT_BYTES <= MOST_COUNTED
     for number in tl.static_range(len(patterns)):
         below, share = neighbours(patterns[number], count, nans, KIND, INTERPOLATION)
         low = key_of_rank(keys, below, LEAST, BITS)
@@ -242,10 +242,10 @@ def quantiles_held(
             slot = ((outer.to(tl.int64) * lines + line) * len(patterns) + number) * PER_QUANTILE
             places, shares = neighbours_at
             equal = below - tl.sum((keys < low[:, None]).to(tl.int32), 1)
-            tl.store(places + slot, place_of(keys, low, equal, COLS, HAS_ROOM).to(tl.int64), mask=is_there)
+            tl.store(places + slot, place_of(keys, low, equal, COLS, HAS_BUFFER).to(tl.int64), mask=is_there)
             tl.store(shares + slot, share, mask=is_there)
             if PER_QUANTILE == 2:
-                upper = place_of(keys, high, tl.where(is_same, equal + 1, 0), COLS, HAS_ROOM)
+                upper = place_of(keys, high, tl.where(is_same, equal + 1, 0), COLS, HAS_BUFFER)
                 tl.store(places + slot + 1, tl.where(share > 0.0, upper, -1).to(tl.int64), mask=is_there)
 
 

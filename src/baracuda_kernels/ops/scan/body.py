@@ -51,7 +51,7 @@ class _Rows(ScanWriter):
         return str(self.module)
 
     def prepare(self) -> None:
-        self.rooms = [self.room_for(place) for place in range(self.count)]
+        self.buffers = [self.buffer_for(place) for place in range(self.count)]
         self.local, self.carry = self.kept(), self.kept()
 
     def whole_line(self, line: ir.Value) -> None:
@@ -84,8 +84,10 @@ class _Rows(ScanWriter):
             if self.is_direct(place, count):
                 inputs.append(self.load(element, addresses[place], self.lies[place]))
             else:
-                self.copy(place, self.rooms[place], addresses[place], self.steps[place], number(GROUP) if count is None else count)
-                inputs.append(self.load(element, self.rooms[place]))
+                self.copy(
+                    place, self.buffers[place], addresses[place], self.steps[place], number(GROUP) if count is None else count
+                )
+                inputs.append(self.load(element, self.buffers[place]))
         lanes = ir.Constant(ir.VectorType(I64, GROUP), list(range(GROUP)))
         along = builder.mul(lanes, self.emitter.splat(self.word(ScanWord.DIRECTION)))
         where = builder.add(self.emitter.splat(self.place_of(at)), along)
@@ -98,8 +100,10 @@ class _Rows(ScanWriter):
             if self.is_direct(place, count):
                 self.store(self.elements[place], addresses[place], value, self.lies[place], self.streams)
             else:
-                self.store(self.elements[place], self.rooms[place], value)
-                self.copy(place, self.rooms[place], addresses[place], self.steps[place], number(GROUP) if count is None else count)
+                self.store(self.elements[place], self.buffers[place], value)
+                self.copy(
+                    place, self.buffers[place], addresses[place], self.steps[place], number(GROUP) if count is None else count
+                )
 
     def is_direct(self, place: int, count: ir.Value | None) -> bool:
         return count is None and self.lies[place] != STRIDED
@@ -234,7 +238,7 @@ class _Columns(ScanWriter):
         return str(self.module)
 
     def prepare(self) -> None:
-        self.rooms = [self.room_for(place, GROUP) for place in range(self.count)]
+        self.buffers = [self.buffer_for(place, GROUP) for place in range(self.count)]
         self.local, self.carry = self.kept(WIDEST // self.lanes), self.kept(WIDEST // self.lanes)
 
     def strip(self, item: ir.Value) -> None:
@@ -283,16 +287,16 @@ class _Columns(ScanWriter):
     def small_tile(self, bases: Sequence[ir.Value], at: ir.Value, column: ir.Value, rows: ir.Value, count: ir.Value) -> None:
         """Fewer rows or columns, through the buffers."""
         inside = [
-            [self.address(place, self.rooms[place], number(row * self.lanes)) for place in range(self.count)]
+            [self.address(place, self.buffers[place], number(row * self.lanes)) for place in range(self.count)]
             for row in range(GROUP)
         ]
 
         def copy(places: range) -> None:
             with self.counting(number(0), rows) as row:
                 for place in places:
-                    room = self.address(place, self.rooms[place], self.builder.mul(row, number(self.lanes)))
+                    buffer = self.address(place, self.buffers[place], self.builder.mul(row, number(self.lanes)))
                     there = self.addresses(bases, place, self.builder.add(at, row), column)
-                    self.copy(place, room, there, None, count)
+                    self.copy(place, buffer, there, None, count)
 
         copy(range(self.reads))
         self.compute(inside, at, self.builder.sdiv(column, number(self.lanes)))

@@ -84,20 +84,20 @@ class ScanWriter(Loops):
 
     def kept(self, count: int = 1) -> list[ir.Value]:
         """Stack memory for vectors of states."""
-        rooms = [self.variable(kind, count) for kind in self.state_types()]
-        for room in rooms:
-            room.align = LINE
-        return rooms
+        buffers = [self.variable(kind, count) for kind in self.state_types()]
+        for buffer in buffers:
+            buffer.align = LINE
+        return buffers
 
-    def keep(self, rooms: Sequence[ir.Value], states: States, at: ir.Value | None = None) -> None:
-        for room, state in zip(rooms, states, strict=True):
-            self.builder.store(state, room if at is None else self.builder.gep(room, [at], source_etype=state.type))
+    def keep(self, buffers: Sequence[ir.Value], states: States, at: ir.Value | None = None) -> None:
+        for buffer, state in zip(buffers, states, strict=True):
+            self.builder.store(state, buffer if at is None else self.builder.gep(buffer, [at], source_etype=state.type))
 
-    def states_in(self, rooms: Sequence[ir.Value], at: ir.Value | None = None) -> States:
-        pairs = zip(rooms, self.state_types(), strict=True)
+    def states_in(self, buffers: Sequence[ir.Value], at: ir.Value | None = None) -> States:
+        pairs = zip(buffers, self.state_types(), strict=True)
         return [
-            self.builder.load(room if at is None else self.builder.gep(room, [at], source_etype=kind), typ=kind)
-            for room, kind in pairs
+            self.builder.load(buffer if at is None else self.builder.gep(buffer, [at], source_etype=kind), typ=kind)
+            for buffer, kind in pairs
         ]
 
     def lane(self, states: States, lane: int) -> States:
@@ -112,7 +112,7 @@ class ScanWriter(Loops):
         """Gives the number of each item of work."""
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR] * (3 + self.count)), ENTRY)
         self.words, self.counter, *self.operands, self.workspace = function.args
-        function.append_basic_block("room")  # for what is on the stack
+        function.append_basic_block("buffer")  # for what is on the stack
         begin = function.append_basic_block("begin")
         self.builder = builder = ir.IRBuilder(begin)
         self.steps = [self.word(ScanWord.STEPS + place) for place in range(self.count)]
@@ -174,21 +174,21 @@ class ScanWriter(Loops):
         mask = ir.Constant(ir.VectorType(I32, self.lanes), list(reversed(range(self.lanes))))
         return self.builder.shuffle_vector(raw, ir.Constant(raw.type, ir.Undefined), mask)
 
-    def room_for(self, place: int, vectors: int = 1) -> ir.Value:
+    def buffer_for(self, place: int, vectors: int = 1) -> ir.Value:
         """Where a few elements of an operand are brought together; what nobody writes there is zero."""
         kind = stored_type(self.elements[place])
-        room = self.variable(kind, vectors * self.lanes)
-        room.align = LINE
+        buffer = self.variable(kind, vectors * self.lanes)
+        buffer.align = LINE
         for vector in range(vectors):
-            address = self.builder.gep(room, [number(vector * self.lanes)], source_etype=kind)
+            address = self.builder.gep(buffer, [number(vector * self.lanes)], source_etype=kind)
             self.builder.store(ir.Constant(self.emitter.vector(kind), None), address)
-        return room
+        return buffer
 
-    def copy(self, place: int, room: ir.Value, base: ir.Value, step: ir.Value | None, count: ir.Value) -> None:
+    def copy(self, place: int, buffer: ir.Value, base: ir.Value, step: ir.Value | None, count: ir.Value) -> None:
         """Copies elements of an operand into the buffer if it is read, out of it if it is written."""
         builder, kind = self.builder, stored_type(self.elements[place])
         with self.counting(number(0), count) as at:
-            here = builder.gep(room, [at], source_etype=kind)
+            here = builder.gep(buffer, [at], source_etype=kind)
             there = builder.gep(base, [at if step is None else builder.mul(at, step)], source_etype=kind)
             source, target = (there, here) if place < self.reads else (here, there)
             builder.store(builder.load(source, typ=kind), target)

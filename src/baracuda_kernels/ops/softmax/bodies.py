@@ -9,7 +9,7 @@ TASKS, PER_TASK, ITEMS, EXTENT, SEGMENT, STREAM, COLUMNS, STRIP, STEPS = range(9
 DONE, FIRST_ROW, ROWS, PARTS = 1, 2, 3, 4
 
 
-def room_for(direction: str, element: str) -> int:
+def buffer_for(direction: str, element: str) -> int:
     """How many numbers of each input a body keeps on its stack: 256 KB in all."""
     return (32768 if element == "f64" else 65536) // (1 if direction == "forward" else 2)
 

@@ -15,8 +15,8 @@ from baracuda_kernels.ops.softmax.bodies import (
     STRIP,
     TASKS,
     SoftmaxFormulas,
+    buffer_for,
     formulas_of,
-    room_for,
     with_operands,
 )  # fmt: skip
 from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
@@ -109,7 +109,7 @@ def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tup
     read, add_terms, end_block, write, write_stream = _column_parts(direction, element, formulas)
     forward, keeps, scale_of = direction == "forward", formulas.keeps, formulas.scale
     operands = 2 if forward else 3
-    real, room, load, store = simd.widened(element), room_for(direction, element), simd.load, simd.store
+    real, buffer, load, store = simd.widened(element), buffer_for(direction, element), simd.load, simd.store
     dims, square, zero, minus_infinity = STEPS + operands, LANES * LANES, real(0), real(-math.inf)
     widest, all_squares = WIDEST, WIDEST * LANES
 
@@ -128,12 +128,12 @@ def columns_body(direction: str, kind: str, element: str) -> tuple[Callable, tup
         extent, segment, strip, all_columns = words[EXTENT], words[SEGMENT], words[STRIP], words[COLUMNS]
         step_a, step_b, step_y = words[STEPS], words[STEPS + operands - 2], words[STEPS + operands - 1]
         stream = words[STREAM] != 0 and tasks.is_aligned(y)
-        tile_a = tasks.scratch(real, room)
-        tile_b = tile_a if forward else tasks.scratch(real, room)
+        tile_a = tasks.scratch(real, buffer)
+        tile_b = tile_a if forward else tasks.scratch(real, buffer)
         tops, scales, acc = tasks.scratch(real, widest), tasks.scratch(real, widest), tasks.scratch(real, all_squares)
         partial, totals = tasks.scratch(float64, widest), tasks.scratch(float64, widest)
         here = tasks.scratch(int64, operands)
-        strips, pitch = (all_columns + strip - 1) // strip, min(room // strip, BLOCK)
+        strips, pitch = (all_columns + strip - 1) // strip, min(buffer // strip, BLOCK)
         single = extent <= pitch
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:

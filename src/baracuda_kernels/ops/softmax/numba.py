@@ -12,7 +12,7 @@ from ctypes import addressof, c_int64
 from typing import Any, NamedTuple
 
 from baracuda_kernels.core.threads import get_num_threads
-from baracuda_kernels.ops.softmax.bodies import EXTENT, FIRST_ROW, ITEMS, PARTS, ROWS, SEGMENT, room_for
+from baracuda_kernels.ops.softmax.bodies import EXTENT, FIRST_ROW, ITEMS, PARTS, ROWS, SEGMENT, buffer_for
 from baracuda_kernels.ops.softmax.columns import WIDEST, columns_body
 from baracuda_kernels.ops.softmax.rows import rows_body, split_body
 from baracuda_kernels.targets.cpu.runtime import parallel
@@ -129,9 +129,9 @@ def _strip(direction: str, element: str, extent: int, columns: int, planes: int)
     """How many columns are worked on at once: as many as fit on the stack for one reading, but enough strips to share out."""
     narrowest = max(LANES, 64 // BYTES[element])
     strip = WIDEST
-    while strip > narrowest and strip * extent > room_for(direction, element):
+    while strip > narrowest and strip * extent > buffer_for(direction, element):
         strip //= 2
-    if strip * extent > room_for(direction, element):
+    if strip * extent > buffer_for(direction, element):
         strip = WIDEST
     while strip > narrowest and planes * -(-columns // strip) < MANY_STRIPS:
         strip //= 2

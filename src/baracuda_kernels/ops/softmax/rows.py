@@ -17,8 +17,8 @@ from baracuda_kernels.ops.softmax.bodies import (
     STREAM,
     TASKS,
     SoftmaxFormulas,
+    buffer_for,
     formulas_of,
-    room_for,
     with_operands,
 )  # fmt: skip
 from baracuda_kernels.targets.cpu.vectors.summation_order import BLOCK, LANES
@@ -168,8 +168,8 @@ def rows_body(direction: str, kind: str, element: str, access: str) -> tuple[Cal
     formulas, inline, int64 = formulas_of(direction, kind, element), simd.inline, simd.int64
     parts = _row_parts(direction, element, formulas, access == "contiguous")
     short, maximum, segment_sum, kept_sum, write, write_stream, write_kept, write_kept_stream = parts
-    has_top, scale_of, real, room = formulas.has_top, formulas.scale_one, simd.widened(element), room_for(direction, element)
-    keeps, padded, zero = formulas.keeps, room + LANES, real(0)
+    has_top, scale_of, real, buffer = formulas.has_top, formulas.scale_one, simd.widened(element), buffer_for(direction, element)
+    keeps, padded, zero = formulas.keeps, buffer + LANES, real(0)
     operands = 2 if direction == "forward" else 3
     dims = STEPS + operands
 
@@ -189,7 +189,7 @@ def rows_body(direction: str, kind: str, element: str, access: str) -> tuple[Cal
         step_a, step_b, step_y = words[STEPS], words[STEPS + operands - 2], words[STEPS + operands - 1]
         stream = words[STREAM] != 0 and tasks.is_aligned(y)
         terms = tasks.scratch(real, padded)
-        kept, early = keeps and extent <= room, has_top and LANES < extent <= room
+        kept, early = keeps and extent <= buffer, has_top and LANES < extent <= buffer
         following = tasks.scratch(int64, operands)
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:

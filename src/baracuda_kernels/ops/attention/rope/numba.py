@@ -23,7 +23,7 @@ __all__ = ["backward", "forward"]
 TASKS, PER_TASK, ITEMS, POSITIONS, PER_BLOCK, BLOCKS, HEADS, PER_GROUP, GROUPS, PAIRS, WIDTH, GIVEN, STREAM, SIGN = range(14)
 FREQUENCIES, FREQUENCY_PITCH, POSITION_STEPS, BATCH_STEPS, HEADS_AT = 14, 15, 16, 19, 22
 
-ROOM = 2048  # cosines on a task's stack, and as many sines
+BUFFER = 2048  # cosines on a task's stack, and as many sines
 STREAM_BYTES = 16 << 20  # operands beyond this are out of the caches, or soon will be, when the next reader comes
 MOST_TASKS = 64  # wanted before heads share a block's cosines
 GROUP_BYTES = 128 * 1024  # of a group of heads that has cosines of its own
@@ -37,8 +37,8 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
     inline, load, load_part, real, int64 = simd.inline, simd.load, simd.load_part, simd.widened(element), simd.int64
     load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
     cos_sin = sincos.cos_sin_f64 if element == "f64" else sincos.cos_sin_f32
-    interleaved, dealt, widest, float64 = style == "interleaved", in_turn(element), ROOM, simd.float64
-    room = ROOM + LANES  # the last pairs are read as a whole vector
+    interleaved, dealt, widest, float64 = style == "interleaved", in_turn(element), BUFFER, simd.float64
+    buffer = BUFFER + LANES  # the last pairs are read as a whole vector
 
     @inline
     def fill(words, frequencies, position, first, pairs, sign, cosines, sines, place):
@@ -121,7 +121,7 @@ def rotate_body(style: str, element: str) -> tuple[Callable, tuple]:
 
     def body(words, counter, x, positions, y):
         stream = words[STREAM] != 0 and tasks.is_aligned(y)
-        cosines, sines = tasks.scratch(real, room), tasks.scratch(real, room)
+        cosines, sines = tasks.scratch(real, buffer), tasks.scratch(real, buffer)
         following = tasks.scratch(int64, 2)
         frequencies, sign = tasks.as_f64(words, words[FREQUENCIES]), real(words[SIGN])
         task = tasks.claim(counter, -1)
@@ -190,7 +190,7 @@ def _words(problem: Any, sign: int, x: Any, positions: Any, y: Any) -> tuple[Any
     head_count, batches = math.prod(shape[heads_first:heads_last]), shape[0] if of_each_batch else 1
 
     padded = -(-half // LANES) * LANES
-    per_block = min(problem.seq_len, max(1, ROOM // padded))
+    per_block = min(problem.seq_len, max(1, BUFFER // padded))
     blocks = -(-problem.seq_len // per_block)
     per_group = _heads_per_group(head_count, batches * blocks, 2 * per_block * problem.head_dim * size)
     groups = -(-head_count // per_group)

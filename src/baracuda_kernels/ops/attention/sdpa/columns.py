@@ -27,7 +27,7 @@ def columns_body(element: str) -> tuple[Callable, tuple]:
     tile = product.tile_of(element)
     multiply, strip, height, depth_step = product.multiplier(tile), tile.columns, tile.rows, product.DEPTH
     pack_rows, zero = product.pack_rows, real(0)
-    strip_room, matrix_room, out_room = depth_step * strip, depth_step * BLOCK_KEYS, BLOCK_KEYS * MOST_COLUMNS
+    strip_buffer, matrix_buffer, out_buffer = depth_step * strip, depth_step * BLOCK_KEYS, BLOCK_KEYS * MOST_COLUMNS
 
     @inline
     def add_head(words, matrix, at_matrix, x, at_x, packed, packed_matrix, out, keys, column, columns):
@@ -53,8 +53,8 @@ def columns_body(element: str) -> tuple[Callable, tuple]:
                         simd.store_part(y, place, 1, v, rest)
 
     def columns_of(words, counter, matrix, x, y):
-        packed, packed_matrix = tasks.scratch(real, strip_room), tasks.scratch(real, matrix_room)
-        out, scale = tasks.scratch(real, out_room), real(tasks.as_f64(words, SCALE)[0])
+        packed, packed_matrix = tasks.scratch(real, strip_buffer), tasks.scratch(real, matrix_buffer)
+        out, scale = tasks.scratch(real, out_buffer), real(tasks.as_f64(words, SCALE)[0])
         heads, square = words[SLOTS] * words[GROUP], words[QUERIES] * words[KEYS]
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:

@@ -22,8 +22,8 @@ __all__ = ["rows_body", "segment_and_rows"]
 TASKS, FIRST, BLOCKS, ROWS, SEGMENT, HEADS, GROUP, QUERIES, KEYS, INNER, WIDTH, CAUSAL, SCALE, SAVED_STEP, STEPS = range(15)
 A, B, C, SAVED, OUT = range(STEPS, STEPS + 15, 3)
 
-ROOM = 49152  # numbers of a block that 16-bit floats keep on the stack
-OUT_ROOM = 16384  # numbers of the output that a block sums up at a time
+BUFFER = 49152  # numbers of a block that 16-bit floats keep on the stack
+OUT_BUFFER = 16384  # numbers of the output that a block sums up at a time
 MOST_ROWS = 192
 
 
@@ -31,8 +31,8 @@ def segment_and_rows(element: str, keys: int) -> tuple[int, int]:
     """How many keys are computed at a time, and how many queries."""
     padded = max(1, -(-keys // LANES)) * LANES
     if element in ("f16", "bf16"):
-        segment = min(padded, ROOM // 12 // LANES * LANES)
-        return segment, min(MOST_ROWS // 2, ROOM // segment)
+        segment = min(padded, BUFFER // 12 // LANES * LANES)
+        return segment, min(MOST_ROWS // 2, BUFFER // segment)
     return padded, max(24, min(MOST_ROWS, (1 << 19) // (padded * (8 if element == "f64" else 4)) // 6 * 6))
 
 
@@ -186,7 +186,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
     tile = product.tile_of(element)
     multiply, strip, height, depth_step = product.multiplier(tile), tile.columns, tile.rows, product.DEPTH
     pack_rows, pack_columns = product.pack_rows, product.pack_columns
-    strip_room, a_room, minus_infinity = depth_step * strip, (MOST_ROWS // 2 * depth_step if halves else LANES), -math.inf
+    strip_buffer, a_buffer, minus_infinity = depth_step * strip, (MOST_ROWS // 2 * depth_step if halves else LANES), -math.inf
     zero, lowest = real(0), real(minus_infinity)
 
     @outlined
@@ -285,7 +285,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
                     sees = max(0, min(count, row + r + 1 - first)) if words[CAUSAL] != 0 else count
                     there = at_saved + r * words[SAVED + 2] + first * step
                     fold(marks, at_marks + r * pitch, saved, there, step, scale, sees, False, tops, totals, r)
-        widest = max(OUT_ROOM // rows // strip, 1) * strip
+        widest = max(OUT_BUFFER // rows // strip, 1) * strip
         for column in range(0, max(words[WIDTH], 1), widest):
             columns = min(widest, words[WIDTH] - column)
             fill(out, 0, rows * ((columns + strip - 1) // strip) * strip)
@@ -310,8 +310,8 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
 
     @inline
     def rows(words, counter, a, b, c, saved, marks, matrix, y):
-        packed, packed_a = tasks.scratch(real, strip_room), tasks.scratch(real, a_room)
-        out, tops, totals = tasks.scratch(real, OUT_ROOM), tasks.scratch(real, MOST_ROWS), tasks.scratch(float64, MOST_ROWS)
+        packed, packed_a = tasks.scratch(real, strip_buffer), tasks.scratch(real, a_buffer)
+        out, tops, totals = tasks.scratch(real, OUT_BUFFER), tasks.scratch(real, MOST_ROWS), tasks.scratch(float64, MOST_ROWS)
         task = tasks.claim(counter, -1)
         while task < words[TASKS]:
             n, row = words[FIRST] + task // words[BLOCKS], task % words[BLOCKS] * words[ROWS]
@@ -320,7 +320,7 @@ def rows_body(direction: str, element: str, saved: str) -> tuple[Callable, tuple
             task = tasks.claim(counter, task)
 
     def narrow(words, counter, a, b, c, saved, matrix, y):
-        rows(words, counter, a, b, c, saved, tasks.scratch(real, ROOM), matrix, y)
+        rows(words, counter, a, b, c, saved, tasks.scratch(real, BUFFER), matrix, y)
 
     def wide(words, counter, a, b, c, saved, matrix, y):
         rows(words, counter, a, b, c, saved, matrix, matrix, y)

@@ -42,7 +42,7 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     multiply, add, add_lower, add_upper, fetch, fetch_transposed, put = matrix
     clear, begin_state, pass_on, end_state = carry(element, matrix)
     prepare, between = decays(element)
-    step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
+    step_buffer, state_buffer, pair_buffer = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
 
     @inline
     def copy(source, target, count):
@@ -114,14 +114,18 @@ def gradients_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         head_pitch, state_pitch, state_size = head_vectors * LANES, state_vectors * LANES, head_dim * state_dim
         shares_of_d_a = words[BATCH] * heads * spans * 2 * state_size
         keys, queries, sums_b, sums_c = (
-            tasks.scratch(real, step_room),
-            tasks.scratch(real, step_room),
-            tasks.scratch(real, step_room),
-            tasks.scratch(real, step_room),
+            tasks.scratch(real, step_buffer),
+            tasks.scratch(real, step_buffer),
+            tasks.scratch(real, step_buffer),
+            tasks.scratch(real, step_buffer),
         )
-        inputs, outputs, passing = tasks.scratch(real, step_room), tasks.scratch(real, step_room), tasks.scratch(real, step_room)
-        scores, pairs, mixed = tasks.scratch(real, pair_room), tasks.scratch(real, pair_room), tasks.scratch(real, pair_room)
-        state, scalars, columns = tasks.scratch(real, state_room), tasks.scratch(real, PARTS), tasks.scratch(float64, CHUNK)
+        inputs, outputs, passing = (
+            tasks.scratch(real, step_buffer),
+            tasks.scratch(real, step_buffer),
+            tasks.scratch(real, step_buffer),
+        )
+        scores, pairs, mixed = tasks.scratch(real, pair_buffer), tasks.scratch(real, pair_buffer), tasks.scratch(real, pair_buffer)
+        state, scalars, columns = tasks.scratch(real, state_buffer), tasks.scratch(real, PARTS), tasks.scratch(float64, CHUNK)
         across, from_start, to_end = tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK), tasks.scratch(float64, CHUNK)
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)

@@ -30,7 +30,7 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     multiply, _, add_lower, _, fetch, fetch_transposed, put = matrix
     _, begin_state, pass_on, end_state = carry(element, matrix)
     prepare, between = decays(element)
-    step_room, state_room, pair_room = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
+    step_buffer, state_buffer, pair_buffer = CHUNK * MOST_COLUMNS, MOST_COLUMNS * MOST_COLUMNS, CHUNK * CHUNK
 
     @inline
     def mix(scores, scalars, rows, mixed):
@@ -46,9 +46,9 @@ def outputs_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         span, spans, per_task = words[SPAN], words[SPANS], words[PER_TASK]
         head_vectors, state_vectors = vectors(head_dim), vectors(state_dim)
         head_pitch, state_pitch = head_vectors * LANES, state_vectors * LANES
-        queries, inputs = tasks.scratch(real, step_room), tasks.scratch(real, step_room)
-        results, state = tasks.scratch(real, step_room), tasks.scratch(real, state_room)
-        scores, mixed = tasks.scratch(real, pair_room), tasks.scratch(real, pair_room)
+        queries, inputs = tasks.scratch(real, step_buffer), tasks.scratch(real, step_buffer)
+        results, state = tasks.scratch(real, step_buffer), tasks.scratch(real, state_buffer)
+        scores, mixed = tasks.scratch(real, pair_buffer), tasks.scratch(real, pair_buffer)
         scalars = tasks.scratch(real, PARTS)
         parts = (share + per_task - 1) // per_task
         mode = flush_subnormals()

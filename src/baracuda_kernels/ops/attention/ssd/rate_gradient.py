@@ -140,8 +140,8 @@ def exact_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     multiply, add, _, _, fetch, fetch_transposed, _ = matrices("f64")
     prepare, between = decays("f64")
-    step_room, row_room, pair_room, chunk = CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS, CHUNK * CHUNK, CHUNK
-    state_room = BLOCK_ROWS * MOST_COLUMNS
+    step_buffer, row_buffer, pair_buffer, chunk = CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS, CHUNK * CHUNK, CHUNK
+    state_buffer = BLOCK_ROWS * MOST_COLUMNS
 
     @inline
     def measure(scalars, lengths, rests):
@@ -186,17 +186,21 @@ def exact_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         pitch = across * LANES
         blocks = (head_dim + words[BLOCK] - 1) // words[BLOCK]
         keys, queries, passing = (
-            tasks.scratch(float64, step_room),
-            tasks.scratch(float64, step_room),
-            tasks.scratch(float64, step_room),
+            tasks.scratch(float64, step_buffer),
+            tasks.scratch(float64, step_buffer),
+            tasks.scratch(float64, step_buffer),
         )
         inputs, outputs, turned = (
-            tasks.scratch(float64, row_room),
-            tasks.scratch(float64, row_room),
-            tasks.scratch(float64, step_room),
+            tasks.scratch(float64, row_buffer),
+            tasks.scratch(float64, row_buffer),
+            tasks.scratch(float64, step_buffer),
         )
-        scores, pairs, scalars = tasks.scratch(float64, pair_room), tasks.scratch(float64, pair_room), tasks.scratch(float64, PARTS)
-        state, moved = tasks.scratch(float64, state_room), tasks.scratch(float64, state_room)
+        scores, pairs, scalars = (
+            tasks.scratch(float64, pair_buffer),
+            tasks.scratch(float64, pair_buffer),
+            tasks.scratch(float64, PARTS),
+        )
+        state, moved = tasks.scratch(float64, state_buffer), tasks.scratch(float64, state_buffer)
         lengths, rests = tasks.scratch(float64, chunk), tasks.scratch(float64, chunk)
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)

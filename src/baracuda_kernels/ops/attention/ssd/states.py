@@ -25,8 +25,8 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
     real, inline, float64 = simd.widened(element), simd.inline, simd.float64
     multiply, _, _, _, fetch, _, put = matrices(element)
     prepare, _ = decays(element)
-    zero, weighted_room, row_room = real(0), CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS
-    state_room = BLOCK_ROWS * MOST_COLUMNS
+    zero, weighted_buffer, row_buffer = real(0), CHUNK * MOST_COLUMNS, CHUNK * BLOCK_ROWS
+    state_buffer = BLOCK_ROWS * MOST_COLUMNS
 
     @inline
     def pass_on(state, inflow, count, decay):
@@ -40,8 +40,8 @@ def states_body(element: str, dt_element: str) -> tuple[Callable, tuple]:
         across = vectors(state_dim)
         pitch = across * LANES
         blocks = (head_dim + words[BLOCK] - 1) // words[BLOCK]
-        part, columns = tasks.scratch(real, row_room), tasks.scratch(real, weighted_room)
-        state, inflow, scalars = tasks.scratch(real, state_room), tasks.scratch(real, state_room), tasks.scratch(real, PARTS)
+        part, columns = tasks.scratch(real, row_buffer), tasks.scratch(real, weighted_buffer)
+        state, inflow, scalars = tasks.scratch(real, state_buffer), tasks.scratch(real, state_buffer), tasks.scratch(real, PARTS)
         weights = SINCE_START if backwards else INFLOW
         mode = flush_subnormals()
         task = tasks.claim(counter, -1)

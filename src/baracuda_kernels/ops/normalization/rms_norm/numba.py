@@ -91,7 +91,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
     scaled, contiguous, zero = gamma == "gamma", access == "contiguous", real(0)
     fetch, scatter = _stage()
     load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
-    room = LANES if contiguous else BLOCK + LANES
+    buffer = LANES if contiguous else BLOCK + LANES
 
     def summation(widen):
         @inline
@@ -179,7 +179,7 @@ def forward_body(element: str, rms_element: str, gamma: str, access: str) -> tup
 
     def body(words, counter, x, g, y, rms):
         stream = words[STREAM] != 0 and tasks.is_aligned(y)
-        tile_x, tile_g = tasks.scratch(real, room), tasks.scratch(real, room)
+        tile_x, tile_g = tasks.scratch(real, buffer), tasks.scratch(real, buffer)
         here, following = tasks.scratch(int64, 1), tasks.scratch(int64, 3)
         eps, count = tasks.as_f64(words, EPS)[0], float(max(words[EXTENT], 1))
         task = tasks.claim(counter, -1)
@@ -220,7 +220,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
     fetch, scatter = _stage()
     load_pair, prefetch_pair = simd.load_pair, simd.prefetch_pair
     dealt = contiguous and in_turn(element)  # how a pair of partial sums lies
-    room, nothing = LANES if contiguous else BLOCK + LANES, sums(0)
+    buffer, nothing = LANES if contiguous else BLOCK + LANES, sums(0)
 
     @inline
     def run_projection(dy, at_dy, x, at_x, g, at_g, count):
@@ -353,7 +353,7 @@ def backward_body(element: str, rms_element: str, gamma: str, access: str) -> tu
     def body(words, counter, dy, x, g, rms, dx, dgamma, partials):
         extent = words[EXTENT]
         stream = words[STREAM] != 0 and tasks.is_aligned(dx)
-        tile_dy, tile_x, tile_g = tasks.scratch(real, room), tasks.scratch(real, room), tasks.scratch(real, room)
+        tile_dy, tile_x, tile_g = tasks.scratch(real, buffer), tasks.scratch(real, buffer), tasks.scratch(real, buffer)
         here, following = tasks.scratch(int64, 1), tasks.scratch(int64, 4)
         task = tasks.claim(counter, -1)
         while task < words[GROUPS]:

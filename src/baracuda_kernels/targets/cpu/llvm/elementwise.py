@@ -98,7 +98,7 @@ class _Writer(Loops):
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR] * (2 + count)), ENTRY)
         self.words, counter, *self.operands = function.args
         self.builder = builder = ir.IRBuilder(function.append_basic_block())
-        self.rooms = [self.room(element) for element in self.elements]
+        self.buffers = [self.buffer(element) for element in self.elements]
         at = ElementwiseWord.STEPS + count
         self.steps = [self.word(ElementwiseWord.STEPS + place) for place in range(count)]
         self.parameters = [builder.bitcast(self.word(at + place), ir.DoubleType()) for place in range(self.program.parameters)]
@@ -152,28 +152,28 @@ class _Writer(Loops):
                 addresses.append(self.builder.gep(base, [at], source_etype=stored_type(self.elements[place])))
                 continue
             if how != BROADCAST and place < len(self.program.inputs):
-                self.copy(place, base, at, count, into_room=True)
-            addresses.append(self.rooms[place])
+                self.copy(place, base, at, count, into_buffer=True)
+            addresses.append(self.buffers[place])
         self.builder.call(formula, [*addresses, *self.parameters])
         for place in range(len(self.program.inputs), len(self.elements)):
             if self.pattern[place] != direct:
-                self.copy(place, bases[place], at, count, into_room=False)
+                self.copy(place, bases[place], at, count, into_buffer=False)
 
     # --- pieces --------------------------------------------------------------------------------------------------------------
 
-    def room(self, element: ElementKind) -> ir.Value:
-        room = self.builder.alloca(stored_type(element), size=number(self.lanes))
-        room.align = LINE
-        return room
+    def buffer(self, element: ElementKind) -> ir.Value:
+        buffer = self.builder.alloca(stored_type(element), size=number(self.lanes))
+        buffer.align = LINE
+        return buffer
 
     def fill(self, place: int, value: ir.Value) -> None:
         for lane in range(self.lanes):
             self.builder.store(value, self.slot(place, number(lane)))
 
     def slot(self, place: int, lane: ir.Value) -> ir.Value:
-        return self.builder.gep(self.rooms[place], [lane], source_etype=stored_type(self.elements[place]))
+        return self.builder.gep(self.buffers[place], [lane], source_etype=stored_type(self.elements[place]))
 
-    def copy(self, place: int, base: Any, at: Any, count: Any, into_room: bool) -> None:
+    def copy(self, place: int, base: Any, at: Any, count: Any, into_buffer: bool) -> None:
         """Between a row and the buffer on the stack, element by element."""
         builder, kind = self.builder, stored_type(self.elements[place])
         with self.counting(number(0), count) as lane:
@@ -182,7 +182,7 @@ class _Writer(Loops):
             if self.pattern[place] == COUNTED:
                 builder.store(builder.ptrtoint(there, kind), here)
             else:
-                source, target = (there, here) if into_room else (here, there)
+                source, target = (there, here) if into_buffer else (here, there)
                 builder.store(builder.load(source, typ=kind), target)
 
     def spaced(self, place: int) -> ir.Type:

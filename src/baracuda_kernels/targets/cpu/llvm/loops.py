@@ -99,9 +99,9 @@ class Loops:
         builder.position_at_end(after)
 
     def variable(self, kind: ir.Type, count: int = 1) -> ir.Value:
-        """Room on the stack, which is taken once wherever it is asked for."""
+        """Buffer on the stack, which is taken once wherever it is asked for."""
         builder = self.builder
         with builder.goto_entry_block():
-            room = builder.alloca(kind, size=number(count))
-        room.type = PTR  # of anything
-        return room
+            buffer = builder.alloca(kind, size=number(count))
+        buffer.type = PTR  # of anything
+        return buffer

@@ -44,7 +44,7 @@ class ReductionWriter(Loops):
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * (3 + operands + results)), ENTRY)
         self.words, counter, *pointers, self.workspace = function.args
         self.inputs, self.results = pointers[:operands], pointers[operands:]
-        function.append_basic_block("room")  # for what is on the stack
+        function.append_basic_block("buffer")  # for what is on the stack
         begin = function.append_basic_block("begin")
         self.builder = builder = ir.IRBuilder(begin)
         numbers = self.reduction.finish.parameters
@@ -147,11 +147,11 @@ class ReductionWriter(Loops):
         first = builder.mul(chunk, number(self.unit))
         for place, (value, element) in enumerate(zip(values, self.reduction.results, strict=True)):
             kind, step = stored_type(element), self.step(len(self.inputs) + place)
-            room = self.variable(emitter.vector(kind))
-            builder.store(emitter.stored(value, element), room)
+            buffer = self.variable(emitter.vector(kind))
+            builder.store(emitter.stored(value, element), buffer)
             with self.counting(number(0), self.width(chunk)) as lane:
                 builder.store(
-                    builder.load(self.at(room, lane, kind), typ=kind),
+                    builder.load(self.at(buffer, lane, kind), typ=kind),
                     self.at(self.targets[place], builder.mul(builder.add(first, lane), step), kind),
                 )
 
@@ -160,10 +160,10 @@ class ReductionWriter(Loops):
         builder = self.builder
         first = builder.add(result, builder.mul(chunk, number(self.unit)))
         for place, value in enumerate(state):
-            room = self.variable(value.type)
-            builder.store(value, room)
+            buffer = self.variable(value.type)
+            builder.store(value, buffer)
             with self.counting(number(0), self.width(chunk)) as lane:
-                part = builder.load(self.at(room, lane, value.type.element), typ=value.type.element)
+                part = builder.load(self.at(buffer, lane, value.type.element), typ=value.type.element)
                 builder.store(part, self.slot(place, builder.add(first, lane), segment))
 
     def slot(self, place: int, result: ir.Value, segment: ir.Value) -> ir.Value:
@@ -187,11 +187,11 @@ class ReductionWriter(Loops):
         return [(self.variable(kind, count), kind) for kind in kinds]
 
     def load(self, states: list[tuple[ir.Value, ir.Type]], place: ir.Value) -> State:
-        return [self.builder.load(self.at(room, place, kind), typ=kind) for room, kind in states]
+        return [self.builder.load(self.at(buffer, place, kind), typ=kind) for buffer, kind in states]
 
     def store(self, values: State, states: list[tuple[ir.Value, ir.Type]], place: ir.Value) -> None:
-        for value, (room, kind) in zip(values, states, strict=True):
-            self.builder.store(value, self.at(room, place, kind))
+        for value, (buffer, kind) in zip(values, states, strict=True):
+            self.builder.store(value, self.at(buffer, place, kind))
 
     def apply(self, program: Program, lanes: int, inputs: Sequence[ir.Value]) -> State:
         emitter = Emitter(self.builder, lanes)
@@ -230,9 +230,9 @@ class ReductionWriter(Loops):
         size = self.reduction.elements[operand].size
         return self.builder.load(address, typ=ir.VectorType(self.stored[operand], LANES), align=size)
 
-    def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, room: ir.Value) -> None:
+    def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, buffer: ir.Value) -> None:
         """Elements of an input that are not contiguous, or are too few for a vector."""
         stored = self.stored[operand]
         with self.counting(number(0), count) as place:
             value = self.builder.load(self.at(source, self.builder.mul(place, step), stored), typ=stored)
-            self.builder.store(value, self.at(room, place, stored))
+            self.builder.store(value, self.at(buffer, place, stored))

@@ -34,7 +34,7 @@ def body(text: str, form: str, lies: str, kept: str, reduced: str, is_part: str)
 class _Rows(ReductionWriter):
     def prepare(self) -> None:
         size = LANES if self.lies == Lies.DIRECT else BLOCK
-        self.rooms = [self.variable(stored, size) for stored in self.stored]
+        self.buffers = [self.variable(stored, size) for stored in self.stored]
         self.first = self.variable(self.stored[0])
         self.lanes = self.states(LANES, 1)
 
@@ -70,9 +70,9 @@ class _Rows(ReductionWriter):
         """The last elements, fewer than LANES."""
         builder, emitter = self.builder, Emitter(self.builder, LANES)
         if self.lies == Lies.DIRECT:
-            for operand, (address, room) in enumerate(zip(addresses, self.rooms, strict=True)):
-                self.copy(operand, address, number(1), count, room)
-            addresses = self.rooms
+            for operand, (address, buffer) in enumerate(zip(addresses, self.buffers, strict=True)):
+                self.copy(operand, address, number(1), count, buffer)
+            addresses = self.buffers
         before = self.load(self.lanes, number(0))
         elements = [self.elements(operand, address) for operand, address in enumerate(addresses)]
         after = self.append(before, elements, self.places(begin), first)
@@ -106,9 +106,9 @@ class _Rows(ReductionWriter):
                 step = number(1) if self.lies == Lies.RUNS else self.word(inner + 1 + operand)
                 start = builder.add(builder.add(self.sources[operand], offset), builder.mul(here, step))
                 source = self.at(self.inputs[operand], start, self.stored[operand])
-                self.copy(operand, source, step, run, self.at(self.rooms[operand], place, self.stored[operand]))
+                self.copy(operand, source, step, run, self.at(self.buffers[operand], place, self.stored[operand]))
             builder.store(builder.add(place, run), following)
-        return self.rooms
+        return self.buffers
 
 
 class _Columns(ReductionWriter):
@@ -123,10 +123,10 @@ class _Columns(ReductionWriter):
         ]  # the operands' steps, if they are
 
     def prepare(self) -> None:
-        self.rooms, self.first = [self.variable(vector) for vector in self.vectors], self.variable(self.vectors[0], self.chunks)
+        self.buffers, self.first = [self.variable(vector) for vector in self.vectors], self.variable(self.vectors[0], self.chunks)
         self.lanes = self.states(LANES, LANES * self.chunks)
-        for room, vector in zip(self.rooms, self.vectors, strict=True):
-            self.builder.store(ir.Constant(vector, None), room)  # of a strip that is not full the rest is anything, but something
+        for buffer, vector in zip(self.buffers, self.vectors, strict=True):
+            self.builder.store(ir.Constant(vector, None), buffer)  # of a strip that is not full the rest is anything, but something
 
     def enter(self, outer: ir.Value, strip: ir.Value, offsets: list[ir.Value]) -> ir.Value:
         builder, columns = self.builder, self.word(ReductionWord.COLUMNS)
@@ -155,9 +155,9 @@ class _Columns(ReductionWriter):
         """A vector of one row of columns, through the buffer."""
         step = self.step(operand)
         place = self.builder.add(offset, self.builder.mul(self.builder.mul(chunk, number(LANES)), step))
-        source, room = self.at(self.inputs[operand], place, self.stored[operand]), self.rooms[operand]
-        self.copy(operand, source, step, self.width(chunk), room)
-        return self.elements(operand, room)
+        source, buffer = self.at(self.inputs[operand], place, self.stored[operand]), self.buffers[operand]
+        self.copy(operand, source, step, self.width(chunk), buffer)
+        return self.elements(operand, buffer)
 
     def block(self, block: ir.Value) -> None:
         builder = self.builder

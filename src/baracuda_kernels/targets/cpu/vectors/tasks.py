@@ -82,9 +82,9 @@ def scratch(typingctx, scalar, count):
 
     def codegen(context, builder, signature, args):
         with builder.goto_entry_block():
-            room = builder.alloca(context.get_data_type(kind), size=ir.Constant(I64, count.literal_value))
-            room.align = 64
-        return room
+            buffer = builder.alloca(context.get_data_type(kind), size=ir.Constant(I64, count.literal_value))
+            buffer.align = 64
+        return buffer
 
     return types.CPointer(kind)(scalar, count), codegen
 

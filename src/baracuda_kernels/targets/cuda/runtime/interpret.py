@@ -54,8 +54,8 @@ def _first_element(address: int, element: Any) -> Any:
 
     from baracuda_kernels.targets.aten import DTYPES
 
-    room = (ctypes.c_char * element.size).from_address(address)
-    return torch.frombuffer(room, dtype=DTYPES[element])
+    buffer = (ctypes.c_char * element.size).from_address(address)
+    return torch.frombuffer(buffer, dtype=DTYPES[element])
 
 
 def scanned(states: tuple[Any, ...], join: Any, is_back: bool = False) -> tuple[Any, ...]:
