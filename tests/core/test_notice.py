@@ -136,7 +136,7 @@ assert os.waitpid(child, 0)[1] == 0
 def test_kernels_of_cuda_are_compiled_so_too(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     does = """
-from baracuda_kernels.targets.cuda import compile
+from baracuda_kernels.targets.cuda.runtime import compile
 from baracuda_kernels.targets.cuda.runtime.triton_launch import TritonLaunch
 compile._compile = lambda *_: time.sleep(0.9)
 from baracuda_kernels.targets.cuda.formulas.elementwise import flat
