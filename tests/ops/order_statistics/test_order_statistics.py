@@ -196,7 +196,7 @@ def short_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     from baracuda_kernels.ops.order_statistics import tiles
     from baracuda_kernels.ops.order_statistics import triton as launches
 
-    monkeypatch.setattr(tiles, "HELD_BYTES", 64)
+    monkeypatch.setattr(tiles, "REGISTER_BYTES", 64)
     for module in (tiles, launches):
         monkeypatch.setattr(module, "LONG_TILE", 64)
 
