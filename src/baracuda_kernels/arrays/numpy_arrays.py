@@ -44,4 +44,9 @@ def address(array: Any) -> int:
     return found
 
 
-FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})")
+def scalar(array: Any, like: Any) -> Any:
+    """Of rank 0 NumPy itself gives scalars."""
+    return array if array.ndim else array[()]
+
+
+FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})", scalar=scalar)

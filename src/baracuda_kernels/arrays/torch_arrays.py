@@ -61,4 +61,5 @@ FRAMEWORK = Framework(
     written=written,
     derivative=derivative,
     see_constants=torch_seer(forward_ad),
+    all_without_axes=True,
 )

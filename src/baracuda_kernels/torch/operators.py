@@ -104,6 +104,7 @@ class Operator:
 
     def _copied(self, given: tuple[Any, ...], named: dict[str, Any], refused: Collection[str]) -> dict[str, Any]:
         """The arguments by name, with a contiguous copy of each input that is refused, or was with the same layout before."""
+        given, named = self.function.meant(given, named)
         values = dict(zip(self.schema.positional, given, strict=False)) | named
         for name in self.schema.inputs:
             seen = glance(values.get(name))
@@ -169,7 +170,7 @@ def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
 
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function of an operator."""
-    known = of.schema.known
+    known = of.schema.known.union(of.function.synonyms)
     spread = getattr(of.function, "spread", None)  # of functions that make other arguments of those given
     others = [entry(name) for name in getattr(of.function, "CALLS", ())]  # by which they do so
 

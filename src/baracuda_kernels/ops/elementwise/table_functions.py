@@ -37,7 +37,7 @@ class Elementwise(Function):
         like = next((value for value in (*given, *named.values()) if isinstance(value, Expr)), None)
         if like is None:
             return super()._first(seers, given, named, out, preference, stream)
-        bound = self.bind(given, named)
+        bound = self.bind(*self.meant(given, named))
         integers = [parameter.name for parameter in self.row.parameters if parameter.is_integer]
         written = [name for name in bound.arguments if name not in integers]
         bound.apply_defaults()

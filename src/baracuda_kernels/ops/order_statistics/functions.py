@@ -28,8 +28,7 @@ Quantiles = float | tuple[float, ...]
 
 
 def _mask(input: View, dim: Axes | None) -> int:
-    axes = () if dim is None else input.axes(dim, "dim")
-    return mask_of(axes or range(len(input.shape)))
+    return mask_of(input.axes(dim, "dim"))
 
 
 # --- an element that is chosen ---------------------------------------------------------------------------------------------------

@@ -36,9 +36,7 @@ NAMED = ("aminmax",)  # whose axes are given by name, as in PyTorch
 
 
 def _mask(input: View, dim: Axes | None) -> int:
-    """All axes, as in PyTorch, if none is named."""
-    axes = () if dim is None else input.axes(dim, "dim")
-    return mask_of(axes or range(len(input.shape)))
+    return mask_of(input.axes(dim, "dim"))
 
 
 def _dtype(function: str, dtype: object) -> ElementKind | None:
