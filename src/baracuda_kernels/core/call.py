@@ -77,7 +77,7 @@ class Call:
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
         self._derivative = framework.derivative or _no_derivative
-        flat = framework.scalar is not None and any(() == made[name].shape for name in returned if name in made)
+        flat = framework.scalar is not None and any(made[name].shape == () for name in returned if name in made)
         self.finished = framework.scalar if flat else framework.finished
         scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
         self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None

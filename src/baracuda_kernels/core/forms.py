@@ -1,18 +1,18 @@
-"""Functions that make another call of the one they are given: of elements that are cast first, of an array of rank 0."""
+"""Calls that become other calls: of elements that are cast first, of an array of rank 0, of a name that several functions share."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from baracuda_kernels.core import registry
+from baracuda_kernels.core.arguments import renamed, synonyms_of
 from baracuda_kernels.core.framework import framework_of
-from baracuda_kernels.core.function import Function
+from baracuda_kernels.core.function import COMMON, Function
 from baracuda_kernels.core.view import element_from
 
-__all__ = ["AlongAxis", "Converting"]
-
-Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
+__all__ = ["AlongAxis", "Converting", "OneOf"]
 
 
 class AlongAxis(Function):
@@ -55,3 +55,56 @@ class Converting(Function):
         if given:
             return (cast(given[0], element), *given[1:]), dict(named)
         return given, {**named, **({first: cast(named[first], element)} if first in named else {})}
+
+
+class OneOf:
+    """A name that several functions share: which one is called, the arguments say.
+
+    @OneOf
+    def max(named, input, dim=None, keepdim=False):
+        '''What it computes.'''
+        return "amax", {"input": input, "dim": dim, "keepdim": keepdim}
+
+    `named` are the arguments that were given by name, as they were.
+    """
+
+    def __init__(self, choose: Callable[..., tuple[str, dict[str, Any]]]) -> None:
+        self.choose, self.name = choose, choose.__name__
+        self.__name__ = self.__qualname__ = choose.__name__
+        self.__doc__, self.__module__ = choose.__doc__, choose.__module__
+        self.public = inspect.Signature(list(inspect.signature(choose).parameters.values())[1:])
+        common = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
+        self.__signature__ = self.public.replace(parameters=[*self.public.parameters.values(), *common])
+        self.synonyms = synonyms_of(self.public.parameters)
+        self._places = list(self.public.parameters)
+        registry.register_shared(self)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        name, arguments = self.chosen(given, named)
+        return registry.function(name)(**arguments)
+
+    def select(self, *given: Any, **named: Any) -> Any:
+        """The plan that such a call runs."""
+        name, arguments = self.chosen(given, named)
+        return registry.function(name).select(**arguments)
+
+    def chosen(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The function that is called, and its arguments by their names."""
+        common = {name: named[name] for name in COMMON if name in named}
+        own = renamed(self.name, self.synonyms, self._places[: len(given)], {n: named[n] for n in named if n not in common})
+        try:
+            bound = self.public.bind(*given, **own)
+        except TypeError as cause:
+            raise TypeError(f"{self.name}: {cause}") from None
+        name, arguments = self.choose(named, *bound.args, **bound.kwargs)
+        return name, arguments | common
+
+    def call_text(self) -> str:
+        """How it is called, without what every function takes."""
+        return f"{self.name}{self.public}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}{self.__signature__}>"

@@ -178,7 +178,9 @@ class Function:
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         places, by_name = self.meant(given, named)
         places, by_name = self._with_arrays(places, by_name)
-        if not _same_arrays((*given, *named.values()), (*places, *by_name.values())):  # another call, which may have been answered before
+        if not _same_arrays(
+            (*given, *named.values()), (*places, *by_name.values())
+        ):  # another call, which may have been answered before
             again = self if seers is _GUARDED else self.compute
             return again(*places, **by_name, out=out, preference=preference, stream=stream)
         arrays, options, framework = self._read(places, by_name)
@@ -285,7 +287,7 @@ class Function:
 
     def _with_arrays(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """The call with NumPy's scalars as the arrays that they are, but for those that are numbers beside arrays."""
-        values = dict(zip(self.declared.parameters, given, strict=False)) | named
+        values = {**dict(zip(self.declared.parameters, given, strict=False)), **named}
         alone = not any(framework_of(value) for value in values.values())
         found = {
             name: array_of(value) for name, value in values.items() if name in self.inputs and (alone or name not in self.scalars)
