@@ -3858,7 +3858,9 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -3866,6 +3868,7 @@ def trace(
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

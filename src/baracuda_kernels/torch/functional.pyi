@@ -2333,10 +2333,14 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
 ) -> A: ...
 def trapezoid(
     y: A,
