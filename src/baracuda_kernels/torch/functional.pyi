@@ -362,6 +362,8 @@ def copysign_backward(
 ) -> tuple[A | None, A | None]: ...
 def corrcoef(
     input: A,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def corrcoef_backward(
     d_result: A,
@@ -413,6 +415,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
 ) -> A: ...
@@ -1200,6 +1203,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1211,6 +1215,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...

@@ -158,17 +158,26 @@ def norm_backward(
 
 
 @function(ReducePlan, gradient="matrix_norm_backward")
-def matrix_norm(input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> ReduceDescriptor:
+def matrix_norm(
+    input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
+) -> ReduceDescriptor:
     """The Frobenius norm: the square root of the sum of squares."""
-    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 @function(ReduceBackwardPlan)
 def matrix_norm_backward(
-    d_result: View, input: View, result: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False
+    d_result: View,
+    input: View,
+    result: View,
+    ord: str = "fro",
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
 ) -> ReduceBackwardDescriptor:
     """The gradient of matrix_norm, from that of its result."""
-    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
