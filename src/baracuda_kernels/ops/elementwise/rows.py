@@ -63,6 +63,7 @@ class ElementwiseRow:
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
+    leading: tuple[str, ...] = ()  # parameters that the function has before the operands, and without a default
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:

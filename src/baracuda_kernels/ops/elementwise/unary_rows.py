@@ -238,7 +238,7 @@ SPECIAL = (
     ElementwiseRow("gamma", gamma, "The gamma function.", domain=((0.1, 8.0),)),
     ElementwiseRow("digamma", digamma, "The derivative of log(gamma(x)).", domain=((2.0, 30.0),)),
     ElementwiseRow("polygamma", lambda x, n: polygamma(n, x), "The n-th derivative of digamma.", domain=((0.5, 10.0),),
-        parameters=(Parameter("n", 1, "an integer, 0 or more"),)),
+        parameters=(Parameter("n", 1, "an integer, 0 or more"),), leading=("n",)),
     ElementwiseRow("i0", i0, "The modified Bessel function of order 0."),
     ElementwiseRow("i0e", i0e, "exp(-|x|) i0(x).", domain=LARGE),
     ElementwiseRow("i1", i1, "The modified Bessel function of order 1."),
