@@ -101,7 +101,7 @@ class ElementwiseCases(ElementByElement):
         for place, name in enumerate(descriptor.OPERANDS):
             low, high = domain[min(place, len(domain) - 1)]
             values = rng.uniform(low, high, descriptor.shape)
-            if descriptor.element is ElementKind.U8:
+            if descriptor.element.is_unsigned:
                 values = abs(values)
             drawn[name] = values if descriptor.element.is_float else values.round()
         return drawn

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, FLOATS8, UNSIGNED, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "ElementwiseRow", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "Parameter"]
 
-INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
+STORED = (*ALL, *FLOATS8)  # what can be moved, compared and converted, though not all of it be computed with
 Interval = tuple[float, float]
 
 

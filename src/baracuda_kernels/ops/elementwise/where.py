@@ -18,12 +18,13 @@ from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.expression import Program, input_of, parameter_of
+from baracuda_kernels.formula.float8 import stored
 from baracuda_kernels.formula.operations import where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rounding import converted
-from baracuda_kernels.ops.elementwise.rows import ALL
+from baracuda_kernels.ops.elementwise.rows import STORED
 
 __all__ = [
     "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind", "WherePlan",
@@ -70,7 +71,7 @@ class WhereBackwardDescriptor(WhereDescriptor):
 
 @functools.cache
 def _forward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
-    number = converted(parameter_of(0), element)
+    number, element = stored(converted(parameter_of(0), element), element), element.word
     first = input_of(1, element) if has_input else number
     second = input_of(1 + has_input, element) if has_other else number
     inputs = (BOOL, *(element,) * (has_input + has_other))
@@ -147,7 +148,7 @@ class WherePlan(Plan[WhereDescriptor, WhereArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference)
     cases = WhereCases(WhereDescriptor)
-    kernels = _kernels("where", ALL)
+    kernels = _kernels("where", STORED)
 
 
 class WhereBackwardArgs(Args):
