@@ -68,6 +68,7 @@ LIMITS = {  # the least and the largest integer of each element
     ElementKind.U8: (0, (1 << 8) - 1),
 }
 
+COMPLEXES = (ElementKind.C64, ElementKind.C128)
 FLOATS = (ElementKind.F32, ElementKind.F64, ElementKind.F16, ElementKind.BF16)
 
 _LONG_NAMES = {

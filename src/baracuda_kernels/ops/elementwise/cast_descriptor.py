@@ -10,13 +10,20 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Program, input_of
 from baracuda_kernels.ops.elementwise.rounding import converted
-from baracuda_kernels.ops.elementwise.rows import ALL
+from baracuda_kernels.ops.elementwise.rows import WITH_COMPLEX
 
 __all__ = ["CastDescriptor", "CastKind"]
 
-BITS = {1: ElementKind.U8, 2: ElementKind.I16, 4: ElementKind.I32, 8: ElementKind.I64}  # as which bits are moved, by their bytes
+BITS = {
+    1: ElementKind.U8,
+    2: ElementKind.I16,
+    4: ElementKind.I32,
+    8: ElementKind.I64,
+    16: ElementKind.C128,
+}  # as which bits are moved, by their bytes
 
 
 class CastKind(Enum):
@@ -35,8 +42,8 @@ class CastDescriptor(OnElements):
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
-        if self.result_element not in ALL:
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", self.result_element, " or ".join(map(str, ALL)))
+        if self.result_element not in WITH_COMPLEX:
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", self.result_element, " or ".join(map(str, WITH_COMPLEX)))
         elif self.kind is CastKind.BITCAST and self.element is not self.result_element:
             if self.element.size != self.result_element.size:
                 wanted = f"an element of {self.element.size} bytes, as {self.element} has"
@@ -57,4 +64,4 @@ class CastDescriptor(OnElements):
 def _program(source: ElementKind, target: ElementKind, kind: CastKind) -> Program:
     if kind is CastKind.BITCAST:
         source = target = BITS[source.size]
-    return Program((source,), (target,), (converted(input_of(0, source), target),))
+    return Program((source,), (target,), expanded((converted(input_of(0, source), target),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.formula.complex import imag, joined, real
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, register
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, ne, where
 from baracuda_kernels.ops.elementwise.arithmetic import bits_of
@@ -13,7 +14,11 @@ F32, F64, I64 = ElementKind.F32, ElementKind.F64, ElementKind.I64
 
 
 def converted(x: Expr, target: ElementKind) -> Expr:
-    """The number as it is stored in `target`, in its register."""
+    """The number as it is stored in `target`, in its register; of a complex one, where only one part has room, the real part."""
+    if target.is_complex:
+        return joined(converted(real(x), target.part), converted(imag(x), target.part))
+    if x.element.is_complex and target is not ElementKind.BOOL:
+        return converted(real(x), target)
     if x.element.is_float and target in LIMITS:
         return _integer(x, target)
     if target in HALVES and x.element in (F64, ElementKind.I32, I64):
