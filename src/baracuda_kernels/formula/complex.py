@@ -157,9 +157,15 @@ def _absolute(z: Expr) -> Expr:
     return hypot(real(z), imag(z))
 
 
+def _sqrt(z: Expr) -> Expr:
+    from baracuda_kernels.formula.functions.complex_powers import complex_sqrt
+
+    return complex_sqrt(z)
+
+
 # Of operands that are read, or are `complex` themselves.
 IN_PARTS: dict[str, Callable[..., Expr]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "fma": _fma, "neg": _each(lambda x: -x), "absolute": _absolute,
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "fma": _fma, "neg": _each(lambda x: -x), "absolute": _absolute, "sqrt": _sqrt,
     "eq": _eq, "ne": _ne, "where": _chosen("where"), "rarely": _chosen("rarely"),
 }  # fmt: skip
 

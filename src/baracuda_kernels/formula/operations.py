@@ -47,7 +47,7 @@ INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high
 BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of booleans
 # Those that complex numbers have, also beside real ones, and what they give: until a kernel is made of them (`formula.complex`).
 OF_COMPLEX: dict[str, Rule] = {
-    "add": _same, "sub": _same, "mul": _same, "div": _same, "fma": _same, "neg": _same, "absolute": lambda element: element.part,
+    "add": _same, "sub": _same, "mul": _same, "div": _same, "fma": _same, "neg": _same, "sqrt": _same, "absolute": lambda element: element.part,
     "eq": _truth, "ne": _truth,
 }  # fmt: skip
 

@@ -56,6 +56,12 @@ VALUES: dict[str, Callable[..., Any]] = {
     "logical_xor": lambda x, y: (x != 0) ^ (y != 0), "logical_not": lambda x: x == 0,
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "isreal": np.isreal, "iscomplex": np.iscomplex,
     "lerp": lambda x, end, weight: x + weight * (end - x), "addcmul": lambda x, a, b, value: x + _scaled(a, value) * b,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda z: 1 / np.sqrt(z), "pow": np.power, "float_power": np.power, "integer_pow": lambda z, n: z**n,
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)), "silu": lambda z: z / (1 + np.exp(-z)), "ldexp": lambda x, y: x * np.exp2(y),
+    "logaddexp": lambda x, y: np.log(np.exp(x) + np.exp(y)), "tanhshrink": lambda z: z - np.tanh(z), "softsign": lambda z: z / (1 + np.abs(z)),
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sinc": np.sinc,
     "addcdiv": lambda x, a, b, value: x + _scaled(a, value) / b, "fma": lambda x, y, z: x * y + z, "affine": lambda x, y, z: x * y + z,
 }  # fmt: skip
 
@@ -72,6 +78,17 @@ DERIVATIVES: dict[str, Callable[..., Any]] = {
     "lerp": lambda x, end, weight: (1 - weight, weight, end - x), "addcmul": lambda x, a, b, value: (_one(x), value * b, value * a),
     "addcdiv": lambda x, a, b, value: (_one(x), value / b, -value * a / (b * b)), "fma": lambda x, y, z: (y, x, _one(x)),
     "affine": lambda x, y, z: (y, x, _one(x)),
+    "exp": np.exp, "exp2": lambda z: np.log(2) * np.exp2(z), "expm1": np.exp, "log": lambda z: 1 / z, "log2": lambda z: 1 / (z * np.log(2)),
+    "log10": lambda z: 1 / (z * np.log(10)), "log1p": lambda z: 1 / (1 + z), "sqrt": lambda z: 0.5 / np.sqrt(z),
+    "rsqrt": lambda z: -0.5 / (z * np.sqrt(z)), "pow": lambda z, w: (w * z ** (w - 1), z**w * np.log(z)),
+    "float_power": lambda z, w: (w * z ** (w - 1), z**w * np.log(z)), "integer_pow": lambda z, n: n * z ** (n - 1.0),
+    "sigmoid": lambda z: np.exp(-z) / (1 + np.exp(-z)) ** 2, "silu": lambda z: (1 + np.exp(-z) * (1 + z)) / (1 + np.exp(-z)) ** 2,
+    "ldexp": lambda x, y: (np.exp2(y), np.log(2) * x * np.exp2(y)),
+    "logaddexp": lambda x, y: (1 / (1 + np.exp(y - x)), 1 / (1 + np.exp(x - y))), "tanhshrink": lambda z: np.tanh(z) ** 2,
+    "sin": np.cos, "cos": lambda z: -np.sin(z), "tan": lambda z: 1 + np.tan(z) ** 2, "sinh": np.cosh, "cosh": np.sinh,
+    "tanh": lambda z: 1 - np.tanh(z) ** 2, "asin": lambda z: 1 / np.sqrt(1 - z * z), "acos": lambda z: -1 / np.sqrt(1 - z * z),
+    "atan": lambda z: 1 / (1 + z * z), "asinh": lambda z: 1 / np.sqrt(1 + z * z), "acosh": lambda z: 1 / (np.sqrt(z - 1) * np.sqrt(z + 1)),
+    "atanh": lambda z: 1 / (1 - z * z), "sinc": lambda z: (np.cos(np.pi * z) - np.sinc(z)) / z,
 }  # fmt: skip
 
 
@@ -81,7 +98,14 @@ def _sgn_gradient(d: Any, z: Any) -> tuple[Any, ...]:
     return (np.where(z == 0, 0, (d - (d * np.conj(unit)).real * unit) / np.where(z == 0, 1, size)),)
 
 
+def _softsign_gradient(d: Any, z: Any) -> tuple[Any, ...]:
+    """Of z by what is real of it, and of its size."""
+    whole = 1 + np.abs(z)
+    return (d / whole - _sgn(z) * (np.conj(d) * z).real / whole**2,)
+
+
 GRADIENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "softsign": _softsign_gradient,
     "conj": lambda d, z: (np.conj(d),), "real": lambda d, z: (d + 0j,), "imag": lambda d, z: (1j * d,),
     "abs": lambda d, z: (d * _sgn(z),), "angle": lambda d, z: (np.where(z == 0, 0, 1j * d * z / np.where(z == 0, 1, np.abs(z)) ** 2),),
     "sgn": _sgn_gradient, "sign": _sgn_gradient,
