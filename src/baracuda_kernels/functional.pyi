@@ -491,6 +491,7 @@ def bitwise_xor(
 def cast(
     input: A,
     dtype: Any,
+    saturate: bool = False,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

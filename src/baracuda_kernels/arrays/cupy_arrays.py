@@ -19,7 +19,7 @@ from baracuda_kernels.core.stream import Stream
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "a dtype that CuPy has")])
     dtype = dtype_of(element)
 

@@ -1,4 +1,4 @@
-"""NumPy's arrays; bf16 is ml_dtypes'."""
+"""NumPy's arrays; bf16 and floats of 8 bits are ml_dtypes'."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LARGE = 1 << 16  # bytes from which on kernels are faster where cache lines begi
 
 @functools.cache
 def dtype_of(element: ElementKind) -> numpy.dtype[Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         import ml_dtypes
 
-        return numpy.dtype(ml_dtypes.bfloat16)
+        return numpy.dtype(getattr(ml_dtypes, element.framework_name))
     return numpy.dtype(NUMPY_NAMES[element])
 
 

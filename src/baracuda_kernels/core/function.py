@@ -323,7 +323,7 @@ class Function:
         """The arguments with numbers that stand in place of arrays as the options that they are."""
         found = dict(arguments)
         for name, scalar in self.scalars.items():
-            if isinstance(found[name], numbers.Real):
+            if isinstance(found[name], numbers.Complex):
                 found[scalar], found[name] = found[name], None
         return found
 

@@ -77,7 +77,7 @@ def axis_of(function: str, rank: int, axis: int, name: str) -> int:
 
 def beside(
     function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any]
-) -> tuple[ElementKind, dict[str, float | None]]:
+) -> tuple[ElementKind, dict[str, complex | None]]:
     """The dtype of those operands that are arrays, and the numbers in place of the others."""
     missing = [name for name, operand in operands.items() if operand is None and numbers.get(name) is None]
     arrays = [operands[name] for name in numbers if operands[name] is not None]
@@ -92,12 +92,16 @@ def beside(
     }
 
 
-def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
+def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> complex:
     """A scalar beside arrays of that dtype. A float beside integers would change their dtype, and is refused."""
     beside = f"beside {element}"
-    if element.is_float:
+    is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+    if is_complex and not element.is_complex:
+        got, wanted = f"the complex {value}", f"a real number {beside}, or an array that is cast first"
+        raise InvalidProblem(function, [Reason(ReasonCode.ELEMENT, name, got, wanted)])
+    if element.is_float or element.is_complex:
         try:
-            return float(value)
+            return complex(value) if is_complex else float(value)
         except OverflowError:
             wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None

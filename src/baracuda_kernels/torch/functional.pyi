@@ -295,6 +295,7 @@ def bitwise_xor(
 def cast(
     input: A,
     dtype: Any,
+    saturate: bool = False,
 ) -> A: ...
 def cast_backward(
     d_result: A,

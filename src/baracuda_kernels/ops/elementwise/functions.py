@@ -58,9 +58,9 @@ _declare_all()
 
 
 @function(CastPlan, gradient="cast_backward")
-def cast(input: View, dtype: Dtype) -> CastDescriptor:
-    """The values in another dtype, rounded once; to integers towards zero, saturating, and NaN to 0."""
-    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype))
+def cast(input: View, dtype: Dtype, saturate: bool = False) -> CastDescriptor:
+    """The values in another dtype, rounded once; floats to integers towards zero, saturating, and NaN to 0. With `saturate` all else saturates too."""
+    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype), saturate=saturate)
 
 
 @function(CastPlan, names={"d_result": "input", "d_input": "result"})
