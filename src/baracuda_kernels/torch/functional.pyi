@@ -363,6 +363,8 @@ def copysign_backward(
 ) -> tuple[A | None, A | None]: ...
 def corrcoef(
     input: A,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def corrcoef_backward(
     d_result: A,
@@ -414,6 +416,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
 ) -> A: ...
@@ -1201,6 +1204,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1212,6 +1216,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -2334,10 +2339,14 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
 ) -> A: ...
 def trapezoid(
     y: A,

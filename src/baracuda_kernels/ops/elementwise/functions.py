@@ -72,9 +72,6 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
 class Where(Function):
     """A choice between arrays or numbers. Of two numbers the second becomes an array, of the dtype that both have together."""
 
-    def __init__(self, describe: Any) -> None:
-        super().__init__(describe, WherePlan, f"{describe.__name__}_backward")
-
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         given, named = super().meant(given, named)
         values = {**dict(zip(self.inputs, given, strict=False)), **named}
@@ -85,7 +82,7 @@ class Where(Function):
         return (*given[:2], other) if len(given) > 2 else given, {**named, "other": other} if "other" in named else named
 
 
-@Where
+@function(WherePlan, gradient="where_backward", kind=Where)
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:

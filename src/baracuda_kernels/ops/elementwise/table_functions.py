@@ -126,7 +126,7 @@ def _description(
         element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
         values |= {each: row.left_out[each] for each in absent}
         own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else number for number in own)
+        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:
