@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, FLOATS8, ElementKind
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
-from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, ElementwiseRow
+from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, STORED, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 from generator.tables import code, table
 
-NAMES = {ALL: "all", NUMBERS: "numbers", FLOATS: "floats", INTEGERS: "integers"}
+NAMES = {ALL: "all", NUMBERS: "numbers", FLOATS: "floats", INTEGERS: "integers", STORED: "all, float8", (*NUMBERS, *FLOATS8): "numbers, float8"}
 # Names of the inventory for functions that are called something else here.
 OTHER_NAMES = {"scaled_dot_product_attention": "sdpa"}
 TIERS = ("1", "2", "3")
