@@ -44,4 +44,14 @@ def address(array: Any) -> int:
     return found
 
 
-FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})")
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves."""
+    return numpy.asarray(value, numpy.result_type(*among))
+
+
+def scalar(array: Any, like: Any) -> Any:
+    """Of rank 0 NumPy itself gives scalars."""
+    return array if array.ndim else array[()]
+
+
+FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})", number=number, scalar=scalar)

@@ -30,6 +30,12 @@ def see(array: Any) -> Seen:
     return seer_of(array)(array)
 
 
+def array_of(value: Any) -> Any:
+    """A scalar of NumPy as the array of rank 0 that it is; everything else as it is."""
+    numpy = sys.modules.get("numpy")
+    return numpy.asarray(value) if numpy is not None and isinstance(value, numpy.generic) else value
+
+
 def seer_of(array: Any) -> Seer:
     """The function for arrays of this one's type."""
     seer = _seers.get(type(array))

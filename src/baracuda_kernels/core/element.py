@@ -93,6 +93,7 @@ LIMITS = {  # the least and the largest integer of each element
     ElementKind.U64: (0, (1 << 64) - 1),
 }
 
+COMPLEXES = (ElementKind.C64, ElementKind.C128)
 FLOATS = (ElementKind.F32, ElementKind.F64, ElementKind.F16, ElementKind.BF16)
 FLOATS8 = (ElementKind.F8E4M3FN, ElementKind.F8E5M2, ElementKind.F8E4M3FNUZ, ElementKind.F8E5M2FNUZ)
 UNSIGNED = (ElementKind.U8, ElementKind.U16, ElementKind.U32, ElementKind.U64)

@@ -20,7 +20,7 @@ __all__ = [
     "parameter_of", "read_by", "rebuilt", "register", "traced_like", "untraced",
 ]  # fmt: skip
 
-Number = float | int | bool
+Number = float | int | bool | complex
 HALVES = (ElementKind.F16, ElementKind.BF16)
 SHORT = (*HALVES, *FLOATS8)  # floats that are computed in f32
 MOST_NUMBERS = 64  # that a formula of the caller's is given with a launch
@@ -34,7 +34,8 @@ class Expr:
     __slots__ = ("args", "element", "operation", "value")
 
     def __init__(self, operation: str, element: ElementKind, args: tuple[Expr, ...], value: Number | None) -> None:
-        self.operation, self.element, self.args, self.value = operation, element, args, value
+        self.operation, self.element, self.args = operation, element, args
+        self.value: Any = value
 
     def __bool__(self) -> bool:
         raise TypeError("a formula has no branches: `where(condition, a, b)` chooses between numbers, `&` and `|` join conditions")
@@ -119,11 +120,22 @@ class Traced(Expr):
 
     def number(self, value: Number) -> Expr:
         """A float as the next parameter. An integer or a boolean is a constant, as are floats of which there are too many."""
+        if self.element.is_complex and len(self.numbers) < MOST_NUMBERS - 1:
+            return self._complex_number(complex(value))
         if not self.element.is_float or len(self.numbers) == MOST_NUMBERS:
             return constant(value, self.element)
-        self.numbers.append(float(value))
+        self.numbers.append(float(value))  # type: ignore[arg-type] # raises what says that a complex one is none
         given = parameter_of(len(self.numbers) - 1)
         return given if self.element is given.element else make("convert", self.element, (given,))
+
+    def _complex_number(self, value: complex) -> Expr:
+        """Both of its parts as parameters; a real number has one."""
+        parts = (value.real, value.imag) if value.imag else (value.real,)
+        given = [parameter_of(len(self.numbers) + place) for place in range(len(parts))]
+        self.numbers += parts
+        if self.element.part is not ElementKind.F64:
+            given = [make("convert", self.element.part, (each,)) for each in given]
+        return make("complex", self.element, tuple(given)) if value.imag else given[0]
 
 
 def untraced(value: Expr) -> Expr:
@@ -138,7 +150,9 @@ def traced_like(value: Expr, like: Expr) -> Expr:
 
 def number_beside(value: Number, like: Expr) -> Expr:
     """A number that stands beside an expression, in its element."""
-    return like.number(value) if isinstance(like, Traced) else constant(value, like.element)
+    if isinstance(like, Traced):
+        return like.number(value)
+    return constant(value, like.element if isinstance(value, complex) else like.element.part)
 
 
 def _applied(operation: str, *args: Expr | Number) -> Expr:
@@ -165,7 +179,7 @@ def register(element: ElementKind) -> ElementKind:
 
 
 def constant(value: Number, element: ElementKind) -> Expr:
-    kind = bool if element is ElementKind.BOOL else float if element.is_float else int
+    kind: Any = bool if element is ElementKind.BOOL else float if element.is_float else complex if element.is_complex else int
     return make("constant", element, value=kind(value))
 
 
@@ -291,9 +305,11 @@ def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[E
 
 def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]) -> Expr:
     """An operation, checked like one that is traced: a text may come from anywhere."""
-    from baracuda_kernels.formula import operations
+    from baracuda_kernels.formula import complex, operations
 
     args = [known[int(place)] for place in rest]
+    if operation in complex.PARTS:
+        return complex.of_parts(operation, *args)
     if operation in ("convert", "bitcast"):
         (value,) = args
         return operations.convert(value, element) if operation == "convert" else operations.bitcast(value, element)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
@@ -51,4 +51,6 @@ class CastCases(ElementByElement):
     def inputs(self, descriptor: CastDescriptor, rng: Any) -> dict[str, Any]:
         """Some of them beyond what short integers hold."""
         values = rng.uniform(-300.0, 300.0, descriptor.shape)
-        return {"input": values if descriptor.element.is_float else values.round()}
+        if descriptor.element.is_complex:
+            values = values + 1j * rng.uniform(-300.0, 300.0, descriptor.shape)
+        return {"input": values.round() if descriptor.element in LIMITS or descriptor.element is ElementKind.BOOL else values}

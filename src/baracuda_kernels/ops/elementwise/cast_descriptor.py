@@ -10,13 +10,20 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Program, input_of
 from baracuda_kernels.ops.elementwise.rounding import converted, within
 from baracuda_kernels.ops.elementwise.rows import STORED
 
 __all__ = ["CastDescriptor", "CastKind"]
 
-BITS = {1: ElementKind.U8, 2: ElementKind.I16, 4: ElementKind.I32, 8: ElementKind.I64}  # as which bits are moved, by their bytes
+BITS = {
+    1: ElementKind.U8,
+    2: ElementKind.I16,
+    4: ElementKind.I32,
+    8: ElementKind.I64,
+    16: ElementKind.C128,
+}  # as which bits are moved, by their bytes
 
 
 class CastKind(Enum):
@@ -61,4 +68,4 @@ def _program(source: ElementKind, target: ElementKind, kind: CastKind, saturate:
     if kind is CastKind.BITCAST:
         source = target = BITS[source.size]
     given = input_of(0, source)
-    return Program((source,), (target,), (converted(within(given, target) if saturate else given, target),))
+    return Program((source,), (target,), expanded((converted(within(given, target) if saturate else given, target),)))

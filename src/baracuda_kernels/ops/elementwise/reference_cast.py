@@ -19,11 +19,15 @@ def cast(descriptor: Any, input: Any) -> Any:
         input = _within(input, target)
     if descriptor.kind.value == "bitcast":
         return decode(encode(input, source), target).reshape(numpy.shape(input))
+    if target.is_complex:
+        return numpy.asarray(input, dtype=complex)
+    if source.is_complex and target is not ElementKind.BOOL:
+        input = numpy.real(input)
     if target.is_float:
         return numpy.asarray(input, dtype=numpy.float64)
     if target is ElementKind.BOOL:
         return (numpy.asarray(input) != 0).astype(numpy.int64)
-    if not source.is_float:
+    if not source.part.is_float:
         return rounded(input, target)
     limits = numpy.iinfo(NUMPY_NAMES[target])
     whole = numpy.trunc(numpy.nan_to_num(input, nan=0.0, posinf=numpy.inf, neginf=-numpy.inf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.formula.complex import imag, joined, real
 from baracuda_kernels.formula.expression import SHORT, Expr, constant, register
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, ne, where
 from baracuda_kernels.ops.elementwise.arithmetic import bits_of
@@ -15,7 +16,11 @@ LONG = (ElementKind.I64, ElementKind.U64)
 
 
 def converted(x: Expr, target: ElementKind) -> Expr:
-    """The number as it is stored in `target`, in its register."""
+    """The number as it is stored in `target`, in its register; of a complex one, where only one part has room, the real part."""
+    if target.is_complex:
+        return joined(converted(real(x), target.part), converted(imag(x), target.part))
+    if x.element.is_complex and target is not ElementKind.BOOL:
+        return converted(real(x), target)
     if x.element.is_float and target in LIMITS:
         return _integer(x, target)
     if target in SHORT and x.element in (F64, ElementKind.I32, ElementKind.U32, *LONG):
@@ -25,6 +30,9 @@ def converted(x: Expr, target: ElementKind) -> Expr:
 
 def within(x: Expr, target: ElementKind) -> Expr:
     """The number or, of what is beyond the least or the largest finite one of `target`, that one. NaN stays; floats become integers so anyway."""
+    if target.is_complex:
+        return joined(within(real(x), target.part), within(imag(x), target.part))
+    x = real(x) if x.element.is_complex and target is not ElementKind.BOOL else x
     if ElementKind.BOOL in (x.element, target) or (x.element.is_float and target in LIMITS):
         return x
     low, high = LIMITS[target] if target in LIMITS else (-LARGEST[target], LARGEST[target])

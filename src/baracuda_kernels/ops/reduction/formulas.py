@@ -176,8 +176,8 @@ def without_nan(x: Expr) -> Expr:
 
 
 def as_given(x: Expr) -> Expr:
-    """An element before it was made wider."""
-    return x.args[0] if x.operation == "convert" else x
+    """A float before it was made wider; an integer that became one is what it became."""
+    return x.args[0] if x.operation == "convert" and x.args[0].element.is_float else x
 
 
 def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:

@@ -6,6 +6,7 @@ from typing import Any
 from llvmlite import ir
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.formula.functions.elementary import exp2_by_operations, log2_by_operations
 from baracuda_kernels.targets.cpu import float16
@@ -23,6 +24,8 @@ def stored_type(element: ElementKind) -> ir.Type:
     """What an element is in memory."""
     if element.is_float and element.size == 2:
         return ir.IntType(16)
+    if element.is_complex:  # an array, which need not lie at a multiple of its size
+        return ir.ArrayType(_REGISTERS[element.part], 2)
     return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element.word]
 
 
@@ -34,6 +37,12 @@ class Emitter:
 
     def vector(self, scalar: ir.Type) -> ir.VectorType:
         return ir.VectorType(scalar, self.lanes)
+
+    def in_memory(self, element: ElementKind) -> ir.VectorType:
+        """What is read or written at once: of complex numbers, both parts in turn."""
+        if element.is_complex:
+            return ir.VectorType(_REGISTERS[element.part], 2 * self.lanes)
+        return self.vector(stored_type(element))
 
     def register(self, element: ElementKind) -> ir.VectorType:
         return self.vector(_REGISTERS[element])
@@ -68,7 +77,20 @@ class Emitter:
         return self.builder.call(self.builder.module.declare_intrinsic(f"llvm.{name}.{overloaded}", fnty=kind), args)
 
     def emit(self, here: Expr, args: list[ir.Value]) -> ir.Value:
+        if here.operation in PARTS:
+            return self._part(here.operation, *args)
         return OPERATIONS[here.operation](self, here, *args)
+
+    def _part(self, operation: str, *args: ir.Value) -> ir.Value:
+        """One part of numbers that lie in turn, or both parts in turn."""
+        count = self.lanes
+        if operation == "complex":
+            order = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
+            first, second = args
+        else:
+            order = list(range(PARTS.index(operation), 2 * count, 2))
+            first = second = args[0]
+        return self.builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
 
 
 def _suffix(kind: ir.Type) -> str:
