@@ -8,13 +8,14 @@ from typing import Any, Self
 
 from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "REAL", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
-STORED = (*ALL, *FLOATS8, *COMPLEXES)  # what can be moved, compared and converted, though not all of it be computed with
+REAL = (*ALL, *FLOATS8)  # what can be compared, though not all of it be computed with
+STORED = (*REAL, *COMPLEXES)  # what can be moved and converted
 Interval = tuple[float, float]
 
 
