@@ -106,9 +106,7 @@ FORMS = {
         ],
         AS_IT_IS,
     ),
-    **dict.fromkeys(
-        (*complex_powers.NAMES, *complex_circular.NAMES, "ldexp", "logaddexp"), WIDE
-    ),
+    **dict.fromkeys((*complex_powers.NAMES, *complex_circular.NAMES, "ldexp", "logaddexp"), WIDE),
     "float_power": OfComplex(lambda z, w: pow(convert(z, C128), convert(w, C128)), wide=True),
     "pow": OfComplex(pow, wide=True),
     "integer_pow": OfComplex(constant_power, wide=True),
