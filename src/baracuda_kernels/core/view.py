@@ -48,28 +48,31 @@ class View:
         """An axis counted from the first, where a negative one counts from the last."""
         return axis_of(self.function, len(self.shape), axis, name)
 
-    def axes(self, axes: Axes | Sequence[int], name: str = "axes") -> Shape:
-        """One axis or several, none of them twice, counted from the first."""
+    def axes(self, axes: Axes | Sequence[int] | None, name: str = "axes") -> Shape:
+        """One axis or several, none of them twice, counted from the first; None is all. Rank 0 has none, whatever it is called."""
+        if axes is None:
+            return tuple(range(len(self.shape)))
         several = tuple(axes) if isinstance(axes, Sequence) and not isinstance(axes, str) else (axes,)
         positions = tuple(self.axis(axis, name) for axis in several)
         if len(set(positions)) < len(positions):
             self._refuse(ReasonCode.VALUE_OUT_OF_RANGE, name, repr(axes), "no axis twice")
-        return positions
+        return positions if self.shape else ()
 
     def _refuse(self, code: ReasonCode, where: str, got: object, wanted: object) -> None:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
 
 
 def axis_of(function: str, rank: int, axis: int, name: str) -> int:
-    """An axis of a shape of that rank, counted from the first."""
+    """An axis of a shape of that rank, counted from the first. Rank 0 has one that is called 0 or -1, as rank 1 has."""
+    most = max(rank, 1)
     try:
         position = operator.index(axis)
     except TypeError:
-        position = rank
-    if isinstance(axis, bool) or not -rank <= position < rank:
-        wanted = f"an int, {-rank} <= {name} < {rank}"
+        position = most
+    if isinstance(axis, bool) or not -most <= position < most:
+        wanted = f"an int, {-most} <= {name} < {most}"
         raise InvalidProblem(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
-    return position % rank
+    return position % most
 
 
 def beside(

@@ -16,6 +16,7 @@ __all__ = ["evaluate"]
 _DTYPES: dict[ElementKind, Any] = {
     ElementKind.F32: np.float32, ElementKind.F64: np.float64, ElementKind.I8: np.int8, ElementKind.I16: np.int16,
     ElementKind.I32: np.int32, ElementKind.I64: np.int64, ElementKind.U8: np.uint8, ElementKind.BOOL: np.bool_,
+    ElementKind.U16: np.uint16, ElementKind.U32: np.uint32, ElementKind.U64: np.uint64,
     ElementKind.C64: np.complex64, ElementKind.C128: np.complex128,
 }  # fmt: skip
 
@@ -103,10 +104,10 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _mul_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     bits = 8 * a.dtype.itemsize
     if bits < 64:
-        return (a.astype(np.int64) * b) >> bits
+        return (a.astype(np.int64) * b.astype(np.int64)) >> bits
     a_low, b_low, a_high, b_high = a & 0xFFFFFFFF, b & 0xFFFFFFFF, a >> 32, b >> 32
     below = _unsigned(a_low) * _unsigned(b_low) >> np.uint64(32)
-    first = a_high * b_low + below.view(np.int64)
+    first = a_high * b_low + below.view(a.dtype)
     second = a_low * b_high + (first & 0xFFFFFFFF)
     return a_high * b_high + (first >> 32) + (second >> 32)
 

@@ -11,8 +11,9 @@ import torch
 
 import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
+from baracuda_kernels.core.element import COMPLEXES
 from baracuda_kernels.core.encoding import NUMPY_NAMES, decode, encode, rounded
-from baracuda_kernels.ops.elementwise.rows import ALL, WITH_COMPLEX
+from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.targets.aten import DTYPES
 from baracuda_kernels.verify.accuracy import every_half
 
@@ -91,7 +92,7 @@ def test_every_pair(kernel: str, target: E) -> None:
         torch.testing.assert_close(found, expected(values, source, target), rtol=0, atol=0, equal_nan=True, msg=f"{source}")
 
 
-@pytest.mark.parametrize("target", WITH_COMPLEX)
+@pytest.mark.parametrize("target", [*ALL, *COMPLEXES])
 def test_complex_numbers(kernel: str, target: E) -> None:
     """Of their numbers the real part, where there is no room for both; whether they are zero, by both."""
     special = numpy.array([0.0, -0.0, 1.5, -300.0, 98304.0, numpy.inf, numpy.nan])

@@ -108,7 +108,7 @@ class ElementwiseCases(ElementByElement):
             if descriptor.element.is_complex:
                 drawn[name] = values + 1j * rng.uniform(low, high, descriptor.shape)
                 continue
-            if descriptor.element is ElementKind.U8:
+            if descriptor.element.is_unsigned:
                 values = abs(values)
             drawn[name] = values if descriptor.element.is_float else values.round()
         return drawn

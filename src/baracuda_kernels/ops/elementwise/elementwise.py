@@ -27,7 +27,7 @@ from baracuda_kernels.ops.elementwise.descriptor import (
 )
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
-from baracuda_kernels.ops.elementwise.rows import ALL, ElementwiseRow
+from baracuda_kernels.ops.elementwise.rows import STORED, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
 __all__ = [
@@ -59,7 +59,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool = False) -> tuple[Kernel, ...]:
     """The kernels of a table, with only those limits that matter for its rows."""
     rows = table.values()
-    known = (*FLOATS, *COMPLEXES) if backward else (*ALL, *COMPLEXES)
+    known = (*FLOATS, *COMPLEXES) if backward else STORED
     elements = tuple(each for each in known if any(each in row.elements and (row.differentiable or not backward) for row in rows))
     limits: list[Limit] = [rank_at_most("shape", 8)]
     limits += [element_makes_sense] if any(set(elements) - set(row.elements) for row in rows) else []

@@ -57,6 +57,8 @@ def value(
     target = element if result is None else result
     if element is ElementKind.BOOL:
         operands = [numpy.asarray(operand, dtype=bool) for operand in operands]
+    if element is ElementKind.U64:  # which int64 does not hold
+        operands = [numpy.asarray(operand, dtype=numpy.uint64) for operand in operands]
     with numpy.errstate(all="ignore"):
         function = REFERENCES[name]
         found = function(element, *operands, *parameters) if name in BY_ELEMENT else function(*operands, *parameters)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
+from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "WITH_COMPLEX", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
 
-INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
-WITH_COMPLEX = (*ALL, *COMPLEXES)
+STORED = (*ALL, *FLOATS8, *COMPLEXES)  # what can be moved, compared and converted, though not all of it be computed with
 Interval = tuple[float, float]
 
 
@@ -75,6 +75,7 @@ class ElementwiseRow:
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
+    leading: tuple[str, ...] = ()  # parameters that the function has before the operands, and without a default
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
     of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it

@@ -20,12 +20,13 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.complex import joined
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Program, input_of, parameter_of
+from baracuda_kernels.formula.float8 import stored
 from baracuda_kernels.formula.operations import where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, numbers_of, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rounding import converted
-from baracuda_kernels.ops.elementwise.rows import ALL
+from baracuda_kernels.ops.elementwise.rows import STORED
 
 __all__ = [
     "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind", "WherePlan",
@@ -73,7 +74,7 @@ class WhereBackwardDescriptor(WhereDescriptor):
 @functools.cache
 def _forward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
     given = joined(parameter_of(0), parameter_of(1)) if element.is_complex else parameter_of(0)
-    number = converted(given, element)
+    number, element = stored(converted(given, element), element), element.word
     first = input_of(1, element) if has_input else number
     second = input_of(1 + has_input, element) if has_other else number
     inputs = (BOOL, *(element,) * (has_input + has_other))
@@ -156,7 +157,7 @@ class WherePlan(Plan[WhereDescriptor, WhereArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference)
     cases = WhereCases(WhereDescriptor)
-    kernels = _kernels("where", (*ALL, *COMPLEXES))
+    kernels = _kernels("where", STORED)
 
 
 class WhereBackwardArgs(Args):

@@ -16,6 +16,7 @@ __all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
 _REGISTERS = {
     ElementKind.F32: ir.FloatType(), ElementKind.F64: ir.DoubleType(), ElementKind.BOOL: ir.IntType(1), ElementKind.I8: ir.IntType(8),
     ElementKind.I16: ir.IntType(16), ElementKind.I32: ir.IntType(32), ElementKind.I64: ir.IntType(64), ElementKind.U8: ir.IntType(8),
+    ElementKind.U16: ir.IntType(16), ElementKind.U32: ir.IntType(32), ElementKind.U64: ir.IntType(64),
 }  # fmt: skip
 
 
@@ -25,7 +26,7 @@ def stored_type(element: ElementKind) -> ir.Type:
         return ir.IntType(16)
     if element.is_complex:  # an array, which need not lie at a multiple of its size
         return ir.ArrayType(_REGISTERS[element.part], 2)
-    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element]
+    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element.word]
 
 
 class Emitter:
@@ -104,7 +105,7 @@ def _is_float(here: Expr) -> bool:
 
 
 def _is_unsigned(here: Expr) -> bool:
-    return here.args[0].element in (ElementKind.U8, ElementKind.BOOL)
+    return here.args[0].element.is_unsigned
 
 
 def _arithmetic(name: str) -> Callable[..., ir.Value]:
@@ -187,7 +188,8 @@ def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Valu
     least, past, zero = (e.constant(float(number), source) for number in (low, high + 1, 0))
     fits = e.builder.and_(e.builder.fcmp_ordered(">=", x, least), e.builder.fcmp_ordered("<", x, past))
     wide = e.vector(ir.IntType(max(32, 8 * element.size)))
-    whole = e.builder.fptosi(e.builder.select(fits, x, zero), wide)
+    to_whole = e.builder.fptoui if low == 0 and element.size >= 4 else e.builder.fptosi
+    whole = to_whole(e.builder.select(fits, x, zero), wide)
     whole = whole if wide == e.register(element) else e.builder.trunc(whole, e.register(element))
     below = e.builder.select(e.builder.fcmp_ordered("<", x, least), e.constant(low, element), e.constant(0, element))
     beyond = e.builder.select(e.builder.fcmp_ordered(">=", x, past), e.constant(high, element), below)
