@@ -14,7 +14,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.ops.elementwise.rows import WITH_COMPLEX
+from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.ops.reduction import reference
 from baracuda_kernels.ops.reduction.cases import ReduceBackwardCases, ReduceCases, ReduceToCases
 from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceKind, ReduceToDescriptor
@@ -93,7 +93,7 @@ class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce)
     cases = ReduceCases(ReduceDescriptor, ReduceKind)
-    kernels = kernels("reduce", WITH_COMPLEX, (RANK, element_makes_sense), reduce_bytes)
+    kernels = kernels("reduce", (*ALL, *COMPLEXES), (RANK, element_makes_sense), reduce_bytes)
 
 
 class ReduceBackwardArgs(Args):
