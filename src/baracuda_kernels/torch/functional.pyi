@@ -77,6 +77,13 @@ def affine_backward(
     scale: A | float,
     shift: A | float,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -202,6 +209,34 @@ def average_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_j1(
+    input: A,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y0(
+    input: A,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y1(
+    input: A,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -381,6 +416,16 @@ def cov_backward(
     fweights: A | None = None,
     aweights: A | None = None,
 ) -> A: ...
+def ctz(
+    input: A,
+) -> A: ...
+def cube(
+    input: A,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def cummax(
     input: A,
     dim: int,
@@ -443,6 +488,13 @@ def cumulative_trapezoid_backward(
     dx: float = 1.0,
     dim: int = -1,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def deg2rad(
     input: A,
 ) -> A: ...
@@ -559,6 +611,13 @@ def erfinv_backward(
 def exp(
     input: A,
 ) -> A: ...
+def exp1(
+    input: A,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def exp2(
     input: A,
 ) -> A: ...
@@ -570,10 +629,24 @@ def exp_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def expi(
+    input: A,
+) -> A: ...
+def expi_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def expm1(
     input: A,
 ) -> A: ...
 def expm1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def factorial(
+    input: A,
+) -> A: ...
+def factorial_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -659,6 +732,9 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+) -> A: ...
+def gammasgn(
     input: A,
 ) -> A: ...
 def gcd(
@@ -1200,6 +1276,20 @@ def modf(
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k0(
+    input: A,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
     input: A,
 ) -> A: ...
 def mul(
@@ -1751,6 +1841,20 @@ def rsub_backward(
     other: A | float,
     alpha: float = 1.0,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -1878,6 +1982,37 @@ def softsign(
     input: A,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spacing(
+    input: A,
+) -> A: ...
+def sparse_plus(
+    input: A,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spence(
+    input: A,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
 ) -> A: ...
