@@ -1348,6 +1348,22 @@ def frac_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def fresnel(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def frexp(
     input: A,
     *,
@@ -3419,6 +3435,22 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sici(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -110,7 +110,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "round_decimals": lambda x: torch.round(x, decimals=1),
     "sdpa": F.scaled_dot_product_attention,
     "softmax": lambda x: torch.softmax(x, 0),
-    "sparse_plus": lambda x: torch.where(x <= -1, 0, torch.where(x >= 1, x, (x + 1) ** 2 / 4)),
+    "sparse_plus": lambda x: torch.where(x <= -1, 0, torch.where(x >= 1, x, (x + 1) * (x + 1) / 4)),
     "sparse_sigmoid": lambda x: torch.clamp(x / 2 + 0.5, 0, 1),
     "squareplus": lambda x: (x + torch.sqrt(x * x + 4)) / 2,
     "sum_to_size": lambda x: x.sum_to_size(1, 1),
@@ -121,8 +121,8 @@ STEPS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # Of which PyTorch has none, or not of floats.
 WITHOUT = (
-    "betainc", "bitcast", "dawsn", "exp1", "expi", "gammasgn", "imag", "iscomplex", "reduce_precision", "rope", "spacing", "spence",
-    "ssd_chunk_scan",
+    "betainc", "bitcast", "dawsn", "exp1", "expi", "fresnel", "gammasgn", "imag", "iscomplex", "reduce_precision", "rope", "sici",
+    "spacing", "spence", "ssd_chunk_scan",
 )  # fmt: skip
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "gradient": ((4, 6), (4,)),

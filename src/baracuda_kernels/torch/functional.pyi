@@ -720,6 +720,14 @@ def frac_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def fresnel(
+    input: A,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+) -> A: ...
 def frexp(
     input: A,
 ) -> tuple[A, A]: ...
@@ -1903,6 +1911,14 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+) -> A: ...
+def sici(
+    input: A,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
 ) -> A: ...
 def sigmoid(
     input: A,

@@ -45,7 +45,7 @@ INVENTORY = {
         gamma
         sparse_plus sparse_sigmoid cube gammasgn spacing bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0
         modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai dawsn exp1 expi
-        spence factorial ctz
+        spence factorial ctz fresnel sici
     """,
     "binary": """
         add sub mul div floor_divide remainder fmod pow atan2 maximum minimum eq ne gt ge lt le logical_and logical_or
@@ -63,6 +63,8 @@ NOT_ROWS = {
     "where": ANOTHER_PLAN,
     "modf": "two results",
     "frexp": "two results",
+    "fresnel": "two results",
+    "sici": "two results",
     "divmod": "two results",
     "complex": "complex numbers",
     "polar": "complex numbers",

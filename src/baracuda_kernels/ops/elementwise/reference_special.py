@@ -9,7 +9,7 @@ import numpy
 from numpy import cos, exp, log, pi, sin, sqrt, where
 from scipy import special
 
-__all__ = ["SLOPES", "VALUES"]
+__all__ = ["PAIRS", "PAIR_SLOPES", "SLOPES", "VALUES"]
 
 Function = Callable[..., Any]
 FAR, TERMS = 25.0, 30  # from where Hankel's expansion is right to the last digit, and of how many terms
@@ -88,4 +88,9 @@ SLOPES: dict[str, Function] = {
     "spherical_bessel_j0": lambda x: -special.spherical_jn(1, x), "airy_ai": lambda x: special.airy(x)[1],
     "dawsn": lambda x: 1 - 2 * x * special.dawsn(x), "exp1": lambda x: -exp(-x) / x, "expi": lambda x: exp(x) / x,
     "spence": lambda x: where(x == 1, -1.0, log(x) / (1 - x)),
+}  # fmt: skip
+# With two results.
+PAIRS: dict[str, Function] = {"modf": numpy.modf, "fresnel": special.fresnel, "sici": special.sici}
+PAIR_SLOPES: dict[str, Function] = {
+    "fresnel": lambda x: (sin(pi * x * x / 2), cos(pi * x * x / 2)), "sici": lambda x: (numpy.sinc(x / pi), cos(x) / x),
 }  # fmt: skip

@@ -65,6 +65,11 @@ class ElementwiseRow:
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has one."""
+        return self.differentiable
+
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         """The elements of the results but the first, of operands of that element."""
         return ()
