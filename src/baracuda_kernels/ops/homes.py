@@ -135,3 +135,11 @@ FUNCTIONS = _by_name(
         """,
     }
 )
+
+SHARED = _by_name(
+    {
+        "reduction": """
+            max min
+        """,
+    }
+)

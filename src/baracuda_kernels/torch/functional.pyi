@@ -88,6 +88,9 @@ def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def allclose(
     input: A,
@@ -100,6 +103,9 @@ def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amax_backward(
     d_result: A,
@@ -107,11 +113,17 @@ def amax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin_backward(
     d_result: A,
@@ -119,12 +131,17 @@ def amin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def aminmax(
     input: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
     d_min: A,
@@ -135,6 +152,8 @@ def aminmax_backward(
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def angle(
     input: A,
@@ -147,16 +166,25 @@ def any(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def asin(
     input: A,
@@ -200,6 +228,9 @@ def average(
     weights: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def average_backward(
     d_result: A,
@@ -208,6 +239,9 @@ def average_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def bessel_j0(
     input: A,
@@ -296,6 +330,7 @@ def bitwise_xor(
 def cast(
     input: A,
     dtype: Any,
+    saturate: bool = False,
 ) -> A: ...
 def cast_backward(
     d_result: A,
@@ -387,6 +422,8 @@ def cosine_similarity(
     x2: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cosine_similarity_backward(
     d_result: A,
@@ -395,11 +432,16 @@ def cosine_similarity_backward(
     result: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def cov(
     input: A,
@@ -407,6 +449,8 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def cov_backward(
     d_result: A,
@@ -415,6 +459,8 @@ def cov_backward(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def ctz(
     input: A,
@@ -428,50 +474,64 @@ def cube_backward(
 ) -> A: ...
 def cummax(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummax_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cummin(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummin_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumsum_backward(
     d_result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid(
     y: A,
@@ -479,6 +539,7 @@ def cumulative_trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid_backward(
     d_result: A,
@@ -487,6 +548,7 @@ def cumulative_trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def dawsn(
     input: A,
@@ -508,6 +570,8 @@ def diff(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def diff_backward(
     d_result: A,
@@ -516,6 +580,8 @@ def diff_backward(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
@@ -757,6 +823,8 @@ def geglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
@@ -783,6 +851,8 @@ def glu(
     input: A,
     gate: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def glu_backward(
     d_result: A,
@@ -795,6 +865,7 @@ def gradient(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> A: ...
 def gradient_backward(
     d_result: A,
@@ -803,6 +874,7 @@ def gradient_backward(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
@@ -941,6 +1013,8 @@ def l1_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l1_norm_backward(
     d_result: A,
@@ -950,6 +1024,8 @@ def l1_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm(
     input: A,
@@ -957,6 +1033,8 @@ def l2_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm_backward(
     d_result: A,
@@ -966,6 +1044,8 @@ def l2_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def lcm(
     input: A | float,
@@ -1017,6 +1097,8 @@ def linf_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def linf_norm_backward(
     d_result: A,
@@ -1026,6 +1108,8 @@ def linf_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def log(
     input: A,
@@ -1072,11 +1156,16 @@ def log_ndtr_backward(
 def log_softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def log_softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def logaddexp(
     input: A | float,
@@ -1098,15 +1187,19 @@ def logaddexp_backward(
 ) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logcumsumexp_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logical_and(
     input: A | float,
@@ -1136,6 +1229,9 @@ def logmeanexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logmeanexp_backward(
     d_result: A,
@@ -1143,6 +1239,9 @@ def logmeanexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsigmoid(
     input: A,
@@ -1155,6 +1254,9 @@ def logsumexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsumexp_backward(
     d_result: A,
@@ -1162,6 +1264,9 @@ def logsumexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def lt(
     input: A | float,
@@ -1179,6 +1284,9 @@ def matrix_norm(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def matrix_norm_backward(
     d_result: A,
@@ -1187,18 +1295,27 @@ def matrix_norm_backward(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def max_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def maximum(
     input: A | float,
@@ -1215,6 +1332,8 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def mean_backward(
     d_result: A,
@@ -1224,6 +1343,8 @@ def mean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def median(
     input: A,
@@ -1231,6 +1352,8 @@ def median(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def median_backward(
     d_values: A,
@@ -1238,18 +1361,27 @@ def median_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def min_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def minimum(
     input: A | float,
@@ -1271,6 +1403,9 @@ def mode(
     input: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def mode_backward(
     d_values: A,
@@ -1278,6 +1413,9 @@ def mode_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def modf(
     input: A,
@@ -1330,42 +1468,57 @@ def nanargmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanargmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nancumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nanmax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmax_backward(
     d_result: A,
@@ -1373,6 +1526,9 @@ def nanmax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean(
     input: A,
@@ -1380,6 +1536,8 @@ def nanmean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean_backward(
     d_result: A,
@@ -1389,6 +1547,8 @@ def nanmean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmedian(
     input: A,
@@ -1396,6 +1556,8 @@ def nanmedian(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def nanmedian_backward(
     d_values: A,
@@ -1403,11 +1565,17 @@ def nanmedian_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin_backward(
     d_result: A,
@@ -1415,6 +1583,9 @@ def nanmin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanpercentile(
     input: A,
@@ -1424,6 +1595,9 @@ def nanpercentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanpercentile_backward(
     d_result: A,
@@ -1434,11 +1608,18 @@ def nanpercentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanprod_backward(
     d_result: A,
@@ -1446,6 +1627,10 @@ def nanprod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanquantile(
     input: A,
@@ -1455,6 +1640,9 @@ def nanquantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanquantile_backward(
     d_result: A,
@@ -1465,6 +1653,9 @@ def nanquantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanstd(
     input: A,
@@ -1472,6 +1663,11 @@ def nanstd(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanstd_backward(
     d_result: A,
@@ -1481,6 +1677,11 @@ def nanstd_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum(
     input: A,
@@ -1488,6 +1689,8 @@ def nansum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum_backward(
     d_result: A,
@@ -1497,6 +1700,8 @@ def nansum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar(
     input: A,
@@ -1504,6 +1709,11 @@ def nanvar(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar_backward(
     d_result: A,
@@ -1513,6 +1723,11 @@ def nanvar_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ndtr(
     input: A,
@@ -1554,6 +1769,9 @@ def norm(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def norm_backward(
     d_result: A,
@@ -1563,6 +1781,9 @@ def norm_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance(
     x1: A,
@@ -1570,6 +1791,8 @@ def pairwise_distance(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance_backward(
     d_result: A,
@@ -1579,6 +1802,8 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def percentile(
     input: A,
@@ -1588,6 +1813,9 @@ def percentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def percentile_backward(
     d_result: A,
@@ -1598,6 +1826,9 @@ def percentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def polar(
     abs: A,
@@ -1609,8 +1840,8 @@ def polar_backward(
     angle: A | None,
 ) -> tuple[A, A]: ...
 def polygamma(
+    n: float,
     input: A,
-    n: float = 1,
 ) -> A: ...
 def polygamma_backward(
     d_result: A,
@@ -1651,6 +1882,8 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def prod_backward(
     d_result: A,
@@ -1660,11 +1893,16 @@ def prod_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp_backward(
     d_result: A,
@@ -1672,6 +1910,9 @@ def ptp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def quantile(
     input: A,
@@ -1681,6 +1922,9 @@ def quantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def quantile_backward(
     d_result: A,
@@ -1691,6 +1935,9 @@ def quantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def rad2deg(
     input: A,
@@ -1728,11 +1975,16 @@ def reduce_xor(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def reglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
@@ -1779,6 +2031,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[False] = False,
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> A: ...
 @overload
 def rms_norm(
@@ -1788,6 +2042,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[True],
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> tuple[A, A]: ...
 def rms_norm_backward(
     dy: A,
@@ -1968,11 +2224,16 @@ def sinh_backward(
 def softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def softplus(
     input: A,
@@ -2097,6 +2358,11 @@ def std(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_backward(
     d_result: A,
@@ -2106,6 +2372,11 @@ def std_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_mean(
     input: A,
@@ -2113,6 +2384,10 @@ def std_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
     d_std: A,
@@ -2124,6 +2399,10 @@ def std_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sub(
     input: A | float,
@@ -2142,6 +2421,8 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_backward(
     d_result: A,
@@ -2151,6 +2432,8 @@ def sum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_to_size(
     input: A,
@@ -2160,6 +2443,8 @@ def swiglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
@@ -2211,6 +2496,7 @@ def trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def trapezoid_backward(
     d_result: A,
@@ -2219,6 +2505,7 @@ def trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
@@ -2242,6 +2529,11 @@ def var(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_backward(
     d_result: A,
@@ -2251,6 +2543,11 @@ def var_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_mean(
     input: A,
@@ -2258,6 +2555,10 @@ def var_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
     d_var: A,
@@ -2269,24 +2570,32 @@ def var_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm(
     input: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def where(
     condition: A,
@@ -2321,3 +2630,21 @@ def zeta(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def max(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...
+def min(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...
