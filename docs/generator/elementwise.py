@@ -43,7 +43,7 @@ def _row(row: ElementwiseRow) -> tuple[str, ...]:
     parameters = ", ".join(f"`{each.name}={each.default:g}`" for each in row.parameters)
     result = "" if row.result is None else f", giving {row.result}"
     result += "".join(f", giving {each} too" for each in row.more_results(row.elements[0]) if each is not row.elements[0])
-    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.differentiable else "no"
+    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.has_gradient else "no"
 
 
 def _elements(elements: Sequence[ElementKind]) -> str:

@@ -81,6 +81,11 @@ class ElementwiseRow:
 
     of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has one."""
+        return self.differentiable
+
     def with_complex(self, form: OfComplex) -> Self:
         """The row for complex numbers too."""
         return replace(self, of_complex=form, elements=(*self.elements, *COMPLEXES))
