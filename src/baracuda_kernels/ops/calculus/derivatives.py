@@ -122,7 +122,7 @@ def _cumulative_backward(f: Any, d_result: Any, y: Any, x: Any, dx: float, dim: 
 class _Gaps:
     """Gaps between neighbours, their slopes, and the shares of the first of two gaps."""
 
-    def __init__(self, f: Any, input: Any, spacing: Any, spacing_value: float | None, dim: int) -> None:
+    def __init__(self, f: Any, input: Any, spacing: Any, spacing_value: Any, dim: int) -> None:
         is_given = spacing is not None
         self.gaps: Any = _apart(f, _lined(spacing, input, dim), dim) if is_given else spacing_value
         self.slopes = _apart(f, input, dim) / self.gaps

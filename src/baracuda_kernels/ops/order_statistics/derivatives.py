@@ -36,7 +36,7 @@ def _quantiles(function: Function) -> Rule:
         lines = f.constant(given["input"].reshape(-1)[:1]).reshape((1,) * given["input"].ndim)
         weights = _weights(f, f"{function.name}_backward", given, f.expand(lines, kept(problem)))
         found = [f("sum")(each * given["t_input"], problem.axes, problem.keepdim) for each in weights]
-        return f.stack(found) if problem.is_stacked else found[0]
+        return f.stack(found) if problem.stacked else found[0]
 
     return rule
 
@@ -44,7 +44,7 @@ def _quantiles(function: Function) -> Rule:
 def _quantiles_backward(function: Function) -> Rule:
     def rule(f: Any, **given: Any) -> Any:
         problem, d = f.describe(function, given), given["d_result"]
-        every = [d[place] for place in range(d.shape[0])] if problem.is_stacked else [d]
+        every = [d[place] for place in range(d.shape[0])] if problem.stacked else [d]
         every = [each.reshape(kept(problem)) for each in every]
         weights = _weights(f, function.name, given, f.constant(every[0]))
         return f.added([weight * each for weight, each in zip(weights, every, strict=True)])
