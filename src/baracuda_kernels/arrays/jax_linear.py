@@ -111,8 +111,15 @@ class Functions:
     expand = staticmethod(jax.numpy.broadcast_to)
     constant = staticmethod(jax.lax.stop_gradient)
 
+    @staticmethod
+    def is_complex(*arrays: Any) -> bool:
+        return any(jax.numpy.iscomplexobj(each) for each in arrays)
+
     def __call__(self, name: str) -> Function:
         return registry.function(name)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        return x if x.dtype == dtype else self("cast")(x, dtype)
 
     @staticmethod
     def describe(function: Function, given: Mapping[str, Any]) -> Any:

@@ -94,7 +94,9 @@ def _rule_of_function(
             operands = {name: given.get(name) for name in (*gradient.saved_inputs, *gradient.saved_outputs)}
             for name, output in gradient.upstream.items():
                 if by_output.get(output) is not None:
-                    operands[name] = by_output[output].conj()  # what PyTorch hands down, and backwards take
+                    operands[name] = by_output[
+                        output
+                    ].conj()  # what JAX hands down is the conjugate of what PyTorch does, and of what backwards take and give
                 elif output in given and not gradient.function.optional(name):
                     operands[name] = jax.numpy.zeros_like(given[output])
             back = gradient.function
@@ -104,7 +106,7 @@ def _rule_of_function(
             results = _recorded(back, there, tuple(back.defaults(options).items()), preference)(*map(operands.get, there))
             by_result = dict(zip(back.outputs, results, strict=True))
             by_input = {name: by_result[result] for result, name in gradient.results.items()}
-            return [FUNCTIONS.summed(by_input[name], given[name].shape) for name in moved]
+            return [FUNCTIONS.summed(by_input[name], given[name].shape).conj() for name in moved]
 
         some = [each for each in tangents if not isinstance(each, SymbolicZero)]
         found = dict(zip(told, linear(forward, backward, [*kept.values()], some, [*map(outputs.get, told)]), strict=True))

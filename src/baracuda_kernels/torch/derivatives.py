@@ -40,6 +40,13 @@ class Functions:
         return of.describe({name: given[name] for name in of.schema.arguments})
 
     @staticmethod
+    def is_complex(*arrays: torch.Tensor) -> bool:
+        return any(each.is_complex() for each in arrays)
+
+    def cast(self, x: torch.Tensor, dtype: Any) -> Any:
+        return x if x.dtype == dtype else self("cast")(x, dtype)
+
+    @staticmethod
     def constant(x: torch.Tensor) -> torch.Tensor:
         """The same numbers, through which nothing is differentiated."""
         return x.detach()

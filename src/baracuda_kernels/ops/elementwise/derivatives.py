@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda_kernels.core.derivatives import Rule, elementwise
+from baracuda_kernels.core.derivatives import Rule, elementwise, refuse_complex
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.identity import remembered
@@ -33,9 +33,13 @@ def _of_row(function: Function) -> Rule:
         problem = f.describe(function, given)
         upstream, *operands = (given[name] for name in function.inputs)
         arrays = [each for each in (upstream, *operands) if each is not None]
+        refuse_complex(f, function, arrays)
+        own = max((each.dtype for each in arrays), key=lambda dtype: dtype.itemsize)  # of some ops the result is wider
+        like = next(each.dtype for each in operands if each is not None)
+        arrays = [f.cast(each, own) for each in arrays]
         present = tuple(number is None for number in problem.values)
         numbers = written([problem.numbers] * len(FLOATS))
-        found = (f(each.name)(numbers, *arrays) for each in _slopes(type(problem), problem.kind, present))
+        found = (f.cast(f(each.name)(numbers, *arrays), like) for each in _slopes(type(problem), problem.kind, present))
         return tuple(next(found) if is_there else None for is_there in present)
 
     return rule

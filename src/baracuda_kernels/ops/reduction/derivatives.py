@@ -53,8 +53,11 @@ def _of_row(function: Function) -> Rule:
     def rule(f: Any, **given: Any) -> Any:
         problem = f.describe(function, given)
         arrays = [given[name] for name in function.inputs]
-        own = _own_element(arrays)
-        arrays = [each if each.dtype == own else f("cast")(each, own) for each in arrays]
+        derivatives.refuse_complex(f, function, arrays)
+        own = max(
+            (each.dtype for each in arrays), key=lambda dtype: dtype.itemsize
+        )  # results may have another than what they are of
+        arrays = [f.cast(each, own) for each in arrays]
         operands = arrays[several : several + count]
         if problem.row.helpers[:1] in (("product_of_others",), ("product_of_present_others",)):
             found: tuple[Any, ...] = (_product(f, problem, *arrays),)
@@ -66,17 +69,9 @@ def _of_row(function: Function) -> Rule:
             formulas = _slopes(type(problem), problem.kind, problem.numbers)
             found = tuple(f(each.name)(numbers, *everything) for each in formulas)
         originals = [given[name] for name in function.inputs][several : several + count]
-        back = [
-            each if each.dtype == like.dtype else f("cast")(each, like.dtype) for each, like in zip(found, originals, strict=True)
-        ]
-        return tuple(back)
+        return tuple(f.cast(each, like.dtype) for each, like in zip(found, originals, strict=True))
 
     return rule
-
-
-def _own_element(arrays: list[Any]) -> Any:
-    """The widest of the arrays' elements: results may have another one than what they are of."""
-    return max((each.dtype for each in arrays), key=lambda dtype: dtype.itemsize)
 
 
 @remembered(1024)
@@ -137,7 +132,7 @@ def _helper(f: Any, problem: Any, row: Any, operands: list[Any]) -> Any:
     x = f.constant(x)
     if name in _EXTREMES:
         return f(_EXTREMES[name])(x, **along)
-    return f("sum")(f("cast")(_COUNTED[name](f, x, along), x.dtype), **along)
+    return f("sum")(f.cast(_COUNTED[name](f, x, along), x.dtype), **along)
 
 
 def _tied(best: str, of_size: bool = False) -> Callable[..., Any]:

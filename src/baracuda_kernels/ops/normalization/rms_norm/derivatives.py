@@ -50,4 +50,4 @@ def _rms_norm_backward(f: Any, dy: Any, x: Any, gamma: Any, rms: Any, axes: Any)
 
 def _wide(f: Any, x: Any, like: Any) -> Any:
     """In the element of another array: root mean squares of 16-bit floats are f32."""
-    return x if x.dtype == like.dtype else f("cast")(x, like.dtype)
+    return f.cast(x, like.dtype)
