@@ -92,4 +92,14 @@ DEVIATIONS = (
         "The traces of a batch of matrices, along the last two axes, where PyTorch has an error.",
         lambda case: case.fails,
     ),
+    Deviation(
+        "JAX", ("conj",), "of real numbers",
+        "Real numbers stay real, as in PyTorch and NumPy; lax makes them complex.",
+        lambda case: case.given[0].dtype.kind != "c", lambda got, case: got + 0j,
+    ),
+    Deviation(
+        "JAX", ("round",), "numbers halfway between two integers",
+        "They go to the even one, as in PyTorch, NumPy and jax.numpy; lax.round takes them away from zero unless told otherwise.",
+        lambda case: not case.named,
+    ),
 )  # fmt: skip
