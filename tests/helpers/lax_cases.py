@@ -24,7 +24,17 @@ with wide_types():  # which elements there are cases of is decided when they are
     from jax._src.internal_test_util import lax_test_util, test_harnesses
 
 SEED = 20240229
-PLAIN = {"prim", "shape", "shapes", "lhs", "rhs", "op", "op_name", "lhs_shape", "rhs_shape"}  # what says nothing beside the operands
+PLAIN = {
+    "prim",
+    "shape",
+    "shapes",
+    "lhs",
+    "rhs",
+    "op",
+    "op_name",
+    "lhs_shape",
+    "rhs_shape",
+}  # what says nothing beside the operands
 RTOL = {"float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-3, "bfloat16": 1e-2}
 
 
