@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 from typing import NamedTuple
 
-from baracuda_kernels.formula.expression import Expr
+from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions import gamma_fits as fits
 from baracuda_kernels.formula.functions.elementary import exp, exponent_in_place, log, log_short
@@ -33,6 +33,20 @@ DIGAMMA_ZEROS = (-0.5040830082644554, -1.5734984731623905, -2.6107208684441446, 
 FAR = 8  # from where the fits for large numbers hold
 # As many terms as an error of 2e-9, for operands in F32, and of 1e-13 take wherever they are used.
 ZETA = ((3, fits.EULER_MACLAURIN[:7]), (5, fits.EULER_MACLAURIN))  # of the sum itself, and what corrects the integral
+
+
+def _bends() -> tuple[Coefficients, ...]:
+    """The negative of each derivative of c = π cot(π x), divided by c² + π², and by c where that is left over: polynomials of c²."""
+    powers, found = [1.0], []
+    for order in range(8):
+        found.append(tuple(powers[order % 2 :: 2]))
+        risen = [0.0, *(-(k + 2) * each for k, each in enumerate(powers))]
+        fallen = [-(pi**2) * k * each for k, each in enumerate(powers)][1:]
+        powers = [each + (fallen[k] if k < len(fallen) else 0.0) for k, each in enumerate(risen)]
+    return tuple(found)
+
+
+BENDS = _bends()
 
 Sums = tuple[int, Coefficients]
 
@@ -104,22 +118,23 @@ def _polygamma_gradient(d: Expr, y: Expr, n: Expr, x: Expr) -> tuple[None, Expr]
 
 @function(_polygamma_gradient)
 def polygamma(n: Expr, x: Expr) -> Expr:
-    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the fourth, NaN there of higher ones."""
+    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the eighth, NaN there of higher ones."""
     sums = by_element(x, *ZETA)
     return in_f64(lambda n, x: _polygamma(n, x, sums), n, x)
 
 
 def _polygamma(n: Expr, x: Expr, sums: Sums) -> Expr:
-    left, turn = (x < 0.5) & (n <= 4), _turn(x)
+    left, turn = (x < 0.5) & (n <= len(BENDS)), _turn(x)
     y, _ = _reflected(x, left)
     size = _hurwitz(n + 1, y, _lgamma_right(n + 1, n), sums)
-    # The derivatives of π cot(π x) are polynomials of it.
+    # The derivatives of c = π cot(π x) are polynomials of it, all of them with the factor c² + π².
     cotangent = fraction(turn * turn, fits.COTANGENT) / turn
     square = cotangent * cotangent
-    slope = square + pi**2
-    third = 2 * slope * fma(square, 3.0, pi**2)
-    fourth = -8 * cotangent * slope * fma(square, 3.0, 2 * pi**2)
-    bent = where(eq(n, 1), slope, where(eq(n, 2), -2 * cotangent * slope, where(eq(n, 3), third, fourth)))
+    bent = constant(nan, x.element)
+    for order, coefficients in reversed([*enumerate(BENDS, 1)]):
+        bend = polynomial(square, coefficients)
+        bent = where(eq(n, order), bend if order % 2 else cotangent * bend, bent)
+    bent = bent * (square + pi**2)
     right = where(_is_odd(n), size, -size)
     return where(n < 1, nan, where(left, bent - size, where(x < 0, nan, right)))
 
