@@ -61,6 +61,12 @@ def _any_of_the_mode(got: Any, case: Case) -> Any:
     return values, theirs.indices if (picked.reshape(values.shape) == values).all() else places
 
 
+def _without_correction(got: Any, case: Case) -> Any:
+    import baracuda_kernels as bk
+
+    return getattr(bk, case.function)(*case.given, **case.named, ddof=0)
+
+
 DEVIATIONS = (
     Deviation(
         "PyTorch", ("allclose", "equal"), "always",
@@ -91,6 +97,11 @@ DEVIATIONS = (
         "PyTorch", ("trace",), "more than two axes",
         "The traces of a batch of matrices, along the last two axes, where PyTorch has an error.",
         lambda case: case.fails,
+    ),
+    Deviation(
+        "NumPy", ("nanstd", "nanvar"), "without ddof",
+        "The correction is 1 by default, as of std and var, which are PyTorch's; NumPy divides by the count.",
+        lambda case: "ddof" not in case.named, _without_correction,
     ),
     Deviation(
         "JAX", ("conj",), "of real numbers",

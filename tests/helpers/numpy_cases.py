@@ -38,10 +38,10 @@ def judged(name: str, element: str) -> Iterator[Verdict]:
     for shape in ((3, 4), (5,), ()):
         function = registry.function(name)
         arrays = [(chance.standard_normal(shape) * 3 + 5).astype(element) for _ in function.inputs]
-        for given in (arrays, [_with_nan(each) for each in arrays]) if element[0] == "f" and shape else (arrays,):
+        for operands in (arrays, [_with_nan(each) for each in arrays]) if element[0] == "f" and shape else (arrays,):
             besides = {option: value for option, value in BESIDES.items() if option in parameters}
-            if "weights" in function.inputs:
-                given, besides = given[:1], besides | {"weights": arrays[1]}
+            is_weighted = "weights" in function.inputs
+            given, besides = operands[:1] if is_weighted else operands, besides | ({"weights": arrays[1]} if is_weighted else {})
             axes = (None, 0, -1) if "axis" in parameters and shape else (None,)
             for axis in axes:
                 named = besides | ({} if axis is None else {"axis": axis})

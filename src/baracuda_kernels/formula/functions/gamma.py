@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 from typing import NamedTuple
 
-from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.expression import Expr
 from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions import gamma_fits as fits
 from baracuda_kernels.formula.functions.elementary import exp, exponent_in_place, log, log_short
@@ -130,12 +130,12 @@ def _polygamma(n: Expr, x: Expr, sums: Sums) -> Expr:
     # The derivatives of c = π cot(π x) are polynomials of it, all of them with the factor c² + π².
     cotangent = fraction(turn * turn, fits.COTANGENT) / turn
     square = cotangent * cotangent
-    bent = constant(nan, x.element)
-    for order, coefficients in reversed([*enumerate(BENDS, 1)]):
-        bend = polynomial(square, coefficients)
-        bent = where(eq(n, order), bend if order % 2 else cotangent * bend, bent)
-    bent = bent * (square + pi**2)
-    right = where(_is_odd(n), size, -size)
+    bends = [polynomial(square, each) for each in BENDS]
+    bent, is_odd = bends[-1], _is_odd(n)
+    for order, bend in enumerate(bends[:-1], 1):
+        bent = where(eq(n, order), bend, bent)
+    bent = where(is_odd, bent, cotangent * bent) * (square + pi**2)
+    right = where(is_odd, size, -size)
     return where(n < 1, nan, where(left, bent - size, where(x < 0, nan, right)))
 
 
