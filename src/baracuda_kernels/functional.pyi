@@ -133,6 +133,21 @@ def affine_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -380,6 +395,66 @@ def average_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -732,6 +807,28 @@ def cov_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def ctz(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def cummax(
     input: A,
     dim: int = ...,
@@ -840,6 +937,21 @@ def cumulative_trapezoid_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def deg2rad(
     input: A,
     *,
@@ -1066,6 +1178,21 @@ def exp(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def exp1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def exp2(
     input: A,
     *,
@@ -1089,6 +1216,21 @@ def exp_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def expi(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def expi_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def expm1(
     input: A,
     *,
@@ -1097,6 +1239,21 @@ def expm1(
     stream: Stream | None = None,
 ) -> A: ...
 def expm1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def factorial(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def factorial_backward(
     d_result: A,
     input: A,
     *,
@@ -1238,6 +1395,22 @@ def frac_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def fresnel(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def frexp(
     input: A,
     *,
@@ -1262,6 +1435,13 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def gammasgn(
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2321,6 +2501,36 @@ def modf_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def mul(
     input: A | float,
     other: A | float,
@@ -3323,6 +3533,36 @@ def rsub_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -3396,6 +3636,22 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sici(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3562,6 +3818,73 @@ def softsign(
     stream: Stream | None = None,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spacing(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
     *,
