@@ -94,17 +94,18 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
 
 def forward(row: ElementwiseRow, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
     """The function of a row; `results` are its names for those of the plan, where there are two."""
-    gradient = f"{row.name}_backward" if row.differentiable else None
+    gradient = f"{row.name}_backward" if row.has_gradient else None
     describe, renamed = _description(row, plan, row.name, (), row.says, kind.more(row))
     return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
 
 
-def backward(row: ElementwiseRow, plan: Any, of: str, upstream: str) -> Function:
-    """The gradient of the function `of`, which is that of a row; `upstream` is its name for the gradient of the row's result."""
-    says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
-    describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
+def backward(row: ElementwiseRow, plan: Any, of: str, upstream: Mapping[str, str]) -> Function:
+    """The gradient of the function `of`, which is that of a row; `upstream` are its names for the plan's gradients of results."""
+    results = " and ".join(name.removeprefix("d_") for name in upstream)
+    says = f"The gradients of {of}, from {'that' if len(upstream) == 1 else 'those'} of its {results}."
+    describe, renamed = _description(row, plan, f"{of}_backward", tuple(upstream), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
+    function = Function(describe, plan, None, renamed | gradients | dict(upstream))
     function.former = row.former
     return function
 
@@ -128,7 +129,7 @@ def _description(
         element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
         values |= {each: row.left_out[each] for each in absent}
         own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else number for number in own)
+        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:

@@ -20,7 +20,7 @@ from baracuda_kernels.ops.reduction.rows import TABLE
 from baracuda_kernels.ops.reduction.tables import EVERY
 
 __all__ = [
-    "BELOW", "COUNTED", "choice_program", "diagonal_program", "gradient_program", "helpers_of", "reduction_of", "sum_of", "trace_of",
+    "BELOW", "COUNTED", "choice_program", "diagonal_program", "far_below", "gradient_program", "helpers_of", "reduction_of", "sum_of", "trace_of",
 ]  # fmt: skip
 
 COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
@@ -150,9 +150,17 @@ def trace_of(problem: Any) -> Reduction:
     return _reduction("sum", (), element, TABLE["sum"].results(element), I64, TABLE["sum"].computed(element))
 
 
-def diagonal_program(element: ElementKind) -> Program:
-    """The gradient of one element: inputs are the result's gradient, and how far below the diagonal the element is."""
-    return Program((element, I64), (element,), (where(eq(input_of(BELOW, I64), 0), input_of(0, element), 0),))
+def diagonal_program(element: ElementKind, is_main: bool = True) -> Program:
+    """The gradient of one element: inputs are the result's gradient, and how far below the main diagonal the element is. Where another
+    diagonal is meant, a number says how far that one is."""
+    far = constant(0, I64) if is_main else convert(parameter_of(0), I64)
+    on_it = eq(input_of(BELOW, I64), far)
+    return Program((element, I64), (element,), (where(on_it, input_of(0, element), 0),), 0 if is_main else 1)
+
+
+def far_below(problem: Any) -> Numbers:
+    """What the program of a diagonal is told: nothing of the main one."""
+    return (-float(problem.offset),) if problem.offset else ()
 
 
 def choice_program(element: ElementKind) -> Program:

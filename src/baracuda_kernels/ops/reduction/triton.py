@@ -15,6 +15,7 @@ from baracuda_kernels.ops.reduction.geometry import (
     below_stride,
     broadcast_stride,
     diagonal_stride,
+    from_diagonal,
     kept_stride,
     place_stride,
     target_stride,
@@ -24,6 +25,7 @@ from baracuda_kernels.ops.reduction.program import (
     COUNTED,
     choice_program,
     diagonal_program,
+    far_below,
     gradient_program,
     helpers_of,
     reduction_of,
@@ -104,10 +106,15 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
 def trace(problem: Any, device: Device) -> Bind:
     """The kernel for a trace: bind(layouts of input, result) -> launch."""
     reduction, along = trace_of(problem), (len(problem.shape) - 2,)
-    return _bind(
+    bind = _bind(
         device,
         lambda strides: calls(reduction, problem.diagonal_shape, along, [diagonal_stride(strides[0])], [strides[1]]),
     )
+
+    def of_layouts(layouts: Any) -> Launch:
+        return from_diagonal(problem, bind(layouts), layouts[0].stride)
+
+    return of_layouts
 
 
 def trace_backward(problem: Any, device: Device) -> Bind:
@@ -117,7 +124,9 @@ def trace_backward(problem: Any, device: Device) -> Bind:
     def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         d_result, _, d_input = strides
         every = [(*d_result, 0, 0), below_stride(problem), d_input]
-        found = elementwise.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
+        found = elementwise.calls(
+            diagonal_program(problem.element, not problem.offset), problem.shape, every, far_below(problem), (BELOW,)
+        )
         return [call.of(operands) for call in found]
 
     return _bind(device, made)
