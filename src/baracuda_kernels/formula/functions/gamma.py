@@ -26,7 +26,7 @@ from baracuda_kernels.formula.functions.pieces import (
 from baracuda_kernels.formula.functions.powers import pow
 from baracuda_kernels.formula.operations import absolute, eq, fma, is_nan, rarely, reciprocal, rint, sqrt, where
 
-__all__ = ["digamma", "gamma", "lgamma", "polygamma", "trigamma", "zeta"]
+__all__ = ["digamma", "factorial", "gamma", "lgamma", "polygamma", "trigamma", "zeta"]
 
 DIGAMMA_ZERO = (0.46163214496836236, -1.5522348162858677e-17)  # less 1, as a sum
 DIGAMMA_ZEROS = (-0.5040830082644554, -1.5734984731623905, -2.6107208684441446, -3.635293366436901)
@@ -360,3 +360,23 @@ def _gamma(x: Expr) -> Expr:
     sine = where(_is_odd(rint(x)), -turn, turn) * polynomial(turn * turn, fits.SINE)
     pole = where(eq(x, 0), 1 / x, nan)
     return where(left, where(eq(turn, 0), pole, 1 / sine / (power * rest) / power), power * rest * power)
+
+
+def _factorial_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
+    return in_f64(lambda d, x: where(x < 0, 0, d * (gamma(x + 1) * digamma(x + 1))), d, x)
+
+
+@function(_factorial_gradient)
+def factorial(x: Expr) -> Expr:
+    """Γ(x + 1), an integer where x is one; 0 below 0."""
+    return in_f64(_factorial, x)
+
+
+def _factorial(x: Expr) -> Expr:
+    value = _gamma(x + 1)
+    return where(x < 0, 0, where(eq(rint(x), x) & (value < 2.0**43), rint(value), value))
+
+
+@factorial.roughly
+def _factorial_roughly(x: Expr) -> Expr:
+    return where(x < 0, 0, _gamma_roughly(x + 1))

@@ -43,7 +43,7 @@ from baracuda_kernels.ops.elementwise.arithmetic import (
     with_sign_of,
 )
 from baracuda_kernels.ops.elementwise.formats import next_after
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, STORED, Choice, ElementwiseRow, Parameter
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, REAL, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -177,7 +177,7 @@ ARITHMETIC = (
         operands=("input", "weight"), by_channel=True),
 )  # fmt: skip
 COMPARISONS = tuple(
-    ElementwiseRow(name, formula, says, STORED, BOOL, differentiable=False)
+    ElementwiseRow(name, formula, says, REAL, BOOL, differentiable=False)
     for name, formula, says in (
         ("eq", eq, "x = y."),
         ("ne", ne, "x != y; NaN differs from itself."),

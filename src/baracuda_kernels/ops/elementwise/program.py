@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
     result_element = row.result_for(element)
     computing = computed_in(row, element)
     tensors = sum(present)
-    first = 1 if descriptor.IS_BACKWARD else 0  # the gradient of the result comes before the operands
+    results_elements = (result_element, *row.more_results(element))
+    first = len(results_elements) if descriptor.IS_BACKWARD else 0  # the gradients of results come before the operands
     own = len(row.parameters)
     places, numbers = itertools.count(first), itertools.count(own)
 
@@ -47,14 +49,15 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
     through = ElementKind.I64 if LIMITS.get(computing, (-1,))[0] == 0 else ElementKind.F64
     parameters = [convert(convert(parameter_of(place), through), computing.part) for place in range(own)]
     if descriptor.IS_BACKWARD:
-        upstream = convert(input_of(0, result_element), computing if result_element.is_complex else computing.part)
+        given = ((each, computing if each.is_complex else computing.part) for each in results_elements)
+        upstream = [convert(input_of(place, each), kind) for place, (each, kind) in enumerate(given)]
         results = _gradients(row, element, upstream, operands, parameters)
         results = [gradient for gradient, is_there in zip(results, present, strict=True) if is_there]
-        inputs, outputs = (result_element, *(element,) * tensors), (element,) * tensors
+        inputs, outputs = (*results_elements, *(element,) * tensors), (element,) * tensors
     else:
         found = row.formula_for(element)(*operands, *parameters)
         results = list(found) if isinstance(found, tuple) else [found]
-        inputs, outputs = (element,) * tensors, (result_element, *row.more_results(element))
+        inputs, outputs = (element,) * tensors, results_elements
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
     numbers_given = own + (len(present) - tensors) * (1 + element.is_complex)
     into_operations = expanded_gradients if descriptor.IS_BACKWARD else expanded
@@ -62,10 +65,14 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
 
 
 def _gradients(
-    row: ElementwiseRow, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]
+    row: ElementwiseRow, element: ElementKind, upstream: Sequence[Expr], operands: Sequence[Expr], parameters: Sequence[Expr]
 ) -> list[Expr]:
+    """Those of each operand; with several results, their sums."""
     gradient = row.gradient_for(element)
     if gradient is None:
-        return gradients(row.formula_for(element)(*operands, *parameters), operands, upstream)
-    found = gradient(upstream, *operands, *parameters)
+        results = row.formula_for(element)(*operands, *parameters)
+        results = results if isinstance(results, tuple) else (results,)
+        every = [gradients(result, operands, d) for result, d in zip(results, upstream, strict=True)]
+        return [functools.reduce(operator.add, each) for each in zip(*every, strict=True)]
+    found = gradient(*upstream, *operands, *parameters)
     return list(found) if isinstance(found, tuple) else [found]

@@ -10,13 +10,14 @@ from typing import Any, Self
 from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "REAL", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
-STORED = (*ALL, *FLOATS8, *COMPLEXES)  # what can be moved, compared and converted, though not all of it be computed with
+REAL = (*ALL, *FLOATS8)  # what can be compared, though not all of it be computed with
+STORED = (*REAL, *COMPLEXES)  # what can be moved and converted
 Interval = tuple[float, float]
 
 
@@ -83,6 +84,11 @@ class ElementwiseRow:
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
     of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has one."""
+        return self.differentiable
 
     def with_complex(self, form: OfComplex) -> Self:
         """The row for complex numbers too."""
