@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
@@ -12,7 +12,7 @@ from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradie
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, Traced, input_of, parameter_of, rebuilt, register, untraced
 from baracuda_kernels.formula.operations import convert
 
-__all__ = ["Trace", "backward_problem", "forward_problem"]
+__all__ = ["Trace", "backward_problem", "forward_problem", "slopes_of"]
 
 MOST_TEXTS = 1024  # kept of each direction
 
@@ -74,15 +74,21 @@ def _forward_text(trace: Trace) -> str:
     return Program((trace.element,) * trace.operands, (trace.target,), results, trace.numbers).text()
 
 
-@remembered(MOST_TEXTS)
-def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
+def slopes_of(trace: Trace) -> list[Trace]:
+    """The gradient of each operand, of the gradient of the result and the operands."""
     element, count = trace.element, trace.operands
     behind = [input_of(place + 1, element) for place in range(count)]  # the gradient of the result comes before the operands
     is_complex = trace.upstream.is_complex or not element.is_complex
     upstream = convert(input_of(0, trace.upstream), trace.computing if is_complex else trace.computing.part)
     inputs = [convert(each, trace.computing) for each in behind]
     result = rebuilt(trace.result, {input_of(place, element): each for place, each in enumerate(behind)})
-    stored = [convert(gradient, register(element)) for gradient in gradients(result, inputs, upstream)]
+    return [replace(trace, operands=count + 1, result=slope) for slope in gradients(result, inputs, upstream)]
+
+
+@remembered(MOST_TEXTS)
+def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
+    element, count = trace.element, trace.operands
+    stored = [convert(slope.result, register(element)) for slope in slopes_of(trace)]
     reciprocals = {
         _number(place): _number(trace.numbers + place) for place, is_invertible in enumerate(invertible) if is_invertible
     }
