@@ -44,11 +44,13 @@ class Converting(Function):
 
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         given, named = super().meant(given, named)
-        array = given[0] if given else named.get(next(iter(self.inputs)))
+        array: Any = given[0] if given else named.get(next(iter(self.inputs)))
         if named.get("dtype") is None or framework_of(array) is None:
             return given, named
         is_cast = ElementKind.of(array.dtype) is element_from(self.name, "dtype", named["dtype"])
-        return (given, named) if is_cast else self.spread(given, named, registry.function("cast"))
+        if is_cast:
+            return given, named
+        return self.spread(given, named, registry.function("cast"))
 
     def spread(
         self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
