@@ -102,7 +102,9 @@ class Call:
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
         in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.finished
-        if finished is not None and not (len(self.returned) == 1 and self.returned[0] in self.made):
+        is_alone = len(self.returned) == 1 and self.returned[0] in self.made
+        is_scalar = is_alone and self.finished is not None and self.finished is self.framework.scalar
+        if finished is not None and not is_alone:
             finished = self._finished
         launch: Launch | None = None
 
@@ -126,6 +128,8 @@ class Call:
                 raise
             except Exception as cause:
                 raise plan.failure(cause) from cause
+            if is_scalar:
+                return picked(sources)[()]
             return picked(sources) if finished is None else finished(picked(sources), sources[0])
 
         return fresh

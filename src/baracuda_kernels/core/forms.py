@@ -8,11 +8,14 @@ from typing import Any
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.arguments import renamed, synonyms_of
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import COMMON, Function
 from baracuda_kernels.core.view import element_from
 
 __all__ = ["AlongAxis", "Converting", "OneOf"]
+
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
 class AlongAxis(Function):
@@ -39,10 +42,15 @@ class Converting(Function):
 
     CALLS = ("cast",)
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        if "dtype" in named:
-            given, named = self.spread(given, named, registry.function("cast"))
-        return super().__call__(*given, **named)
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
+        given, named = super().meant(given, named)
+        array: Any = given[0] if given else named.get(next(iter(self.inputs)))
+        if named.get("dtype") is None or framework_of(array) is None:
+            return given, named
+        is_cast = ElementKind.of(array.dtype) is element_from(self.name, "dtype", named["dtype"])
+        if is_cast:
+            return given, named
+        return self.spread(given, named, registry.function("cast"))
 
     def spread(
         self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
