@@ -119,7 +119,8 @@ def missing(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
 
 def wrong_shape(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
     placed = situation.placed[operand.name]
-    for wrong in ((*placed.shape[:-1], placed.shape[-1] + 1), (*placed.shape, 1), placed.shape[1:]):
+    longer = (*placed.shape[:-1], placed.shape[-1] + 1) if placed.shape else (2,)
+    for wrong in (longer, (*placed.shape, 1), placed.shape[1:]):
         if wrong not in operand.shapes(situation.descriptor):
             other = Placed(wrong, placed.element, "contiguous", device=placed.device)
             yield Spoiled(operand.name, ReasonCode.SHAPE, {operand.name: other.view()})
