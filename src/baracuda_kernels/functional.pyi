@@ -133,6 +133,21 @@ def affine_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -380,6 +395,66 @@ def average_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -628,6 +703,7 @@ def copysign_backward(
 def corrcoef(
     input: A,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -711,6 +787,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -726,6 +803,28 @@ def cov_backward(
     aweights: A | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def ctz(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
+    *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -838,6 +937,21 @@ def cumulative_trapezoid_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def deg2rad(
     input: A,
     *,
@@ -1064,6 +1178,21 @@ def exp(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def exp1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def exp2(
     input: A,
     *,
@@ -1087,6 +1216,21 @@ def exp_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def expi(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def expi_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def expm1(
     input: A,
     *,
@@ -1095,6 +1239,21 @@ def expm1(
     stream: Stream | None = None,
 ) -> A: ...
 def expm1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def factorial(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def factorial_backward(
     d_result: A,
     input: A,
     *,
@@ -1236,6 +1395,22 @@ def frac_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def fresnel(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def frexp(
     input: A,
     *,
@@ -1260,6 +1435,13 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def gammasgn(
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2110,6 +2292,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2124,6 +2307,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2311,6 +2495,36 @@ def modf(
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -3319,6 +3533,36 @@ def rsub_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -3392,6 +3636,22 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sici(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3558,6 +3818,73 @@ def softsign(
     stream: Stream | None = None,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spacing(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
     *,
@@ -3859,7 +4186,9 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -3867,6 +4196,7 @@ def trace(
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

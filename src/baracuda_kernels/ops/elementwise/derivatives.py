@@ -31,8 +31,9 @@ def _of_row(function: Function) -> Rule:
 
     def rule(f: Any, **given: Any) -> Any:
         problem = f.describe(function, given)
-        upstream, *operands = (given[name] for name in function.inputs)
-        arrays = [each for each in (upstream, *operands) if each is not None]
+        every = [given[name] for name in function.inputs]
+        operands = every[-len(problem.values) :]  # behind the gradients of results
+        arrays = [each for each in every if each is not None]
         refuse_complex(f, function, arrays)
         own = max((each.dtype for each in arrays), key=lambda dtype: dtype.itemsize)  # of some ops the result is wider
         like = next(each.dtype for each in operands if each is not None)
@@ -49,7 +50,8 @@ def _of_row(function: Function) -> Rule:
 def _slopes(descriptor: type[ElementwiseDescriptor], kind: Any, present: tuple[bool, ...]) -> tuple[Formula, ...]:
     """The gradient of each operand that is present, of that of the result, the operands and the row's numbers."""
     row = descriptor.TABLE[kind.value]
-    operands, numbers = 1 + sum(present), len(row.parameters) + len(present) - sum(present)
+    operands = 1 + len(row.more_results(FLOATS[0])) + sum(present)
+    numbers = len(row.parameters) + len(present) - sum(present)
     every = [
         [Trace(element, computed_in(row, element), operands, numbers, slope) for slope in slopes_of(row, element, present)]
         for element in FLOATS

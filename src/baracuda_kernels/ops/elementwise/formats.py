@@ -13,7 +13,16 @@ from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
-__all__ = ["LARGEST", "mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision", "reduced"]
+__all__ = [
+    "LARGEST",
+    "mantissa_and_exponent",
+    "mantissa_gradient",
+    "nan_to_num",
+    "next_after",
+    "reduce_precision",
+    "reduced",
+    "spacing",
+]
 
 Formula = Callable[..., Expr]
 
@@ -117,5 +126,15 @@ def next_after(element: ElementKind) -> Formula:
         found = found * (1.0 / scale) if scale != 1.0 else found
         towards_minus = where(eq(x, 0), is_negative(y), is_negative(x))
         return where(is_nan(x) | is_nan(y), x + y, where(eq(x, y), y, where(towards_minus, -found, found)))
+
+    return formula
+
+
+def spacing(element: ElementKind) -> Formula:
+    """How far the next number is; an f16 or bf16 past the largest one is infinite, too."""
+
+    def formula(x: Expr) -> Expr:
+        found = next_after(element)(x, where(x < 0, -INFINITY, where(is_nan(x), x, INFINITY)))
+        return where(absolute(found) > FORMATS[element].largest, found * INFINITY, found) - x
 
     return formula

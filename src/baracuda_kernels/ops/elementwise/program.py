@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.formula.complex import joined
 from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
@@ -29,15 +30,15 @@ def computed_in(row: ElementwiseRow, element: ElementKind) -> ElementKind:
 def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[bool, ...]) -> Program:
     """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers."""
     row: ElementwiseRow = descriptor.TABLE[kind.value]
-    result_element = row.result_for(element)
+    result_elements = (row.result_for(element), *row.more_results(element))
     tensors = sum(present)
     if descriptor.IS_BACKWARD:
         results = slopes_of(row, element, present)
-        inputs, outputs = (result_element, *(element,) * tensors), (element,) * tensors
+        inputs, outputs = (*result_elements, *(element,) * tensors), (element,) * tensors
     else:
         found = row.formula_for(element)(*_operands(row, element, present, 0))
         results = list(found) if isinstance(found, tuple) else [found]
-        inputs, outputs = (element,) * tensors, (result_element, *row.more_results(element))
+        inputs, outputs = (element,) * tensors, result_elements
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
     numbers_given = len(row.parameters) + (len(present) - tensors) * (1 + element.is_complex)
     into_operations = expanded_gradients if descriptor.IS_BACKWARD else expanded
@@ -45,11 +46,12 @@ def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[
 
 
 def slopes_of(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ...]) -> list[Expr]:
-    """The gradient of each operand that is present, of the gradient of the result and these operands."""
-    given = _operands(row, element, present, 1)  # the gradient of the result comes before them
+    """The gradient of each operand that is present, of the gradients of the results and these operands."""
+    result_elements, computing = (row.result_for(element), *row.more_results(element)), computed_in(row, element)
+    given = _operands(row, element, present, len(result_elements))  # the gradients of results come before them
     operands, parameters = given[: len(present)], given[len(present) :]
-    result_element, computing = row.result_for(element), computed_in(row, element)
-    upstream = convert(input_of(0, result_element), computing if result_element.is_complex else computing.part)
+    kinds = (computing if each.is_complex else computing.part for each in result_elements)
+    upstream = [convert(input_of(place, each), kind) for place, (each, kind) in enumerate(zip(result_elements, kinds, strict=True))]
     results = _gradients(row, element, upstream, operands, parameters)
     return [gradient for gradient, is_there in zip(results, present, strict=True) if is_there]
 
@@ -66,14 +68,20 @@ def _operands(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ..
         return (converted if row.left_out else convert)(parameter_of(next(numbers)), computing)
 
     operands = [convert(input_of(next(places), element), computing) if is_there else number() for is_there in present]
-    return [*operands, *(convert(parameter_of(place), computing.part) for place in range(own))]
+    # A negative factor of unsigned integers wraps as they do.
+    through = ElementKind.I64 if LIMITS.get(computing, (-1,))[0] == 0 else ElementKind.F64
+    return [*operands, *(convert(convert(parameter_of(place), through), computing.part) for place in range(own))]
 
 
 def _gradients(
-    row: ElementwiseRow, element: ElementKind, upstream: Expr, operands: Sequence[Expr], parameters: Sequence[Expr]
+    row: ElementwiseRow, element: ElementKind, upstream: Sequence[Expr], operands: Sequence[Expr], parameters: Sequence[Expr]
 ) -> list[Expr]:
+    """Those of each operand; with several results, their sums."""
     gradient = row.gradient_for(element)
     if gradient is None:
-        return gradients(row.formula_for(element)(*operands, *parameters), operands, upstream)
-    found = gradient(upstream, *operands, *parameters)
+        results = row.formula_for(element)(*operands, *parameters)
+        results = results if isinstance(results, tuple) else (results,)
+        every = [gradients(result, operands, d) for result, d in zip(results, upstream, strict=True)]
+        return [functools.reduce(operator.add, each) for each in zip(*every, strict=True)]
+    found = gradient(*upstream, *operands, *parameters)
     return list(found) if isinstance(found, tuple) else [found]
