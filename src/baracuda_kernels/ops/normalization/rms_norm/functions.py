@@ -21,7 +21,7 @@ def _mask(x: View, axes: Axes) -> int:
     return sum(1 << axis for axis in x.axes(axes))
 
 
-class RMSNorm(Function):
+class OfAShape(Function):
     """Also by the arguments of torch.nn.functional: rms_norm(x, normalized_shape, weight, eps), where the second is a shape."""
 
     also = MappingProxyType({"input": "x", "weight": "gamma", "dim": "axes", "axis": "axes"})
@@ -65,7 +65,7 @@ def _is_shape(value: Any) -> bool:
     return all(isinstance(each, int) for each in several)
 
 
-@function(RMSNormPlan, gradient="rms_norm_backward", kind=RMSNorm)
+@function(RMSNormPlan, gradient="rms_norm_backward", kind=OfAShape)
 def rms_norm(
     x: View, gamma: View | None = None, *, axes: Axes = -1, eps: float = 1e-6, return_rms: bool = False
 ) -> RMSNormDescriptor:
