@@ -1,4 +1,4 @@
-"""Puts on record what other libraries' own tests make of our functions: `python tests/tools/judged.py`, after a change for the better.
+"""Puts on record what other libraries' own tests make of our functions: `python tests/tools/judged.py [PyTorch] [JAX] [NumPy]`, after a change for the better.
 
 Writes tests/helpers/not_there_yet.json, from which docs/deviations.md is made (`make docs`), and prints the totals. Some minutes.
 """
@@ -53,10 +53,18 @@ def of_numpy() -> Iterator[tuple[str, str, list[Verdict]]]:
             yield name, element, list(numpy_cases.judged(name, element))
 
 
+JUDGES = {
+    "PyTorch": (torch.__version__.partition("+")[0], of_pytorch),
+    "JAX": (jax.__version__, of_jax),
+    "NumPy": (numpy.__version__, of_numpy),
+}
+
+
 def recorded(version: str, judged: Iterator[tuple[str, str, list[Verdict]]]) -> dict[str, Any]:
     refused: dict[str, dict[str, int]] = {}
     totals: dict[str, dict[str, int]] = {}
     for name, kind, verdicts in judged:
+        print(name, kind, len(verdicts), file=sys.stderr, flush=True)  # how far it has come
         if several := sum(each.outcome is Outcome.REFUSED for each in verdicts):
             refused.setdefault(name, {})[kind] = several
         for each in verdicts:
@@ -77,13 +85,12 @@ def by_line(record: dict[str, Any]) -> str:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    record = {
-        "PyTorch": recorded(torch.__version__.partition("+")[0], of_pytorch()),
-        "JAX": recorded(jax.__version__, of_jax()),
-        "NumPy": recorded(numpy.__version__, of_numpy()),
-    }
-    judging.RECORD.write_text(by_line(record), encoding="utf-8")
-    print(json.dumps({judge: each["totals"] for judge, each in record.items()}, indent=1))
+    for judge in sys.argv[1:] or JUDGES:
+        version, judged = JUDGES[judge]
+        found = recorded(version, judged())
+        record = json.loads(judging.RECORD.read_text(encoding="utf-8")) | {judge: found}
+        judging.RECORD.write_text(by_line(record), encoding="utf-8")
+        print(judge, json.dumps(found["totals"]), flush=True)
 
 
 if __name__ == "__main__":

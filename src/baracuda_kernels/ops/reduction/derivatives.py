@@ -36,12 +36,12 @@ def composition(function: Function) -> Rule | None:
     return _of_row(function) if function.plan in of_rows else None
 
 
-def _trace(f: Any, t_input: Any, **_: Any) -> Any:
-    return f("trace")(t_input)
+def _trace(f: Any, t_input: Any, offset: int = 0, dtype: Any = None, **_: Any) -> Any:
+    return f("trace")(t_input, offset, dtype=dtype)
 
 
-def _trace_backward(f: Any, d_result: Any, input: Any) -> Any:
-    diagonal = f("trace_backward")(f.ones_like(f.constant(d_result)), f.constant(input))
+def _trace_backward(f: Any, d_result: Any, input: Any, offset: int = 0) -> Any:
+    diagonal = f("trace_backward")(f.ones_like(f.constant(d_result)), f.constant(input), offset)
     return f.constant(diagonal) * d_result.reshape(*d_result.shape, 1, 1)
 
 

@@ -34,18 +34,25 @@ def _rms_norm(f: Any, x: Any, gamma: Any, rms: Any, axes: Any, t_x: Any, t_gamma
     if t_x is not None:
         along = _wide(f, t_x, rms)
         slope = (along - whole * _mean(f, whole * along, axes)) / root
-        parts.append(slope if gamma is None else slope * gamma)
+        parts.append(slope if gamma is None else slope * _laid(gamma, x, axes))
     if t_gamma is not None:
-        parts.append(whole * t_gamma)
+        parts.append(whole * _laid(t_gamma, x, axes))
     return _wide(f, f.added(parts), x)
 
 
 def _rms_norm_backward(f: Any, dy: Any, x: Any, gamma: Any, rms: Any, axes: Any) -> Any:
     root, upstream = _root(f, _wide(f, x, rms), rms, axes), _wide(f, dy, rms)
-    whole, along = _wide(f, x, rms) / root, upstream if gamma is None else upstream * gamma
+    laid = None if gamma is None else _laid(gamma, x, axes)
+    whole, along = _wide(f, x, rms) / root, upstream if laid is None else upstream * laid
     dx = (along - whole * _mean(f, whole * along, axes)) / root
-    dgamma = None if gamma is None else _wide(f, f.summed(upstream * whole, gamma.shape), gamma)
+    dgamma = None if laid is None else _wide(f, f.summed(upstream * whole, laid.shape).reshape(gamma.shape), gamma)
     return _wide(f, dx, x), dgamma
+
+
+def _laid(gamma: Any, x: Any, axes: Any) -> Any:
+    """gamma along the axes that it is of; it has them as one."""
+    several = [axis % len(x.shape) for axis in (axes if isinstance(axes, tuple | list) else (axes,))]
+    return gamma.reshape([extent if axis in several else 1 for axis, extent in enumerate(x.shape)])
 
 
 def _wide(f: Any, x: Any, like: Any) -> Any:
