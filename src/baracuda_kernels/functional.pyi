@@ -703,6 +703,7 @@ def copysign_backward(
 def corrcoef(
     input: A,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -786,6 +787,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2290,6 +2292,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2304,6 +2307,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -4182,7 +4186,9 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -4190,6 +4196,7 @@ def trace(
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from baracuda_kernels.formula.complex import is_complex, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function", "once_derived"]
+__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function"]
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,3 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
         return made
 
     return declare
-
-
-def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
-    """The gradient of what is a gradient itself, and never derived again."""
-    raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")

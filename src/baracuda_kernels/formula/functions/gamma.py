@@ -34,6 +34,20 @@ FAR = 8  # from where the fits for large numbers hold
 # As many terms as an error of 2e-9, for operands in F32, and of 1e-13 take wherever they are used.
 ZETA = ((3, fits.EULER_MACLAURIN[:7]), (5, fits.EULER_MACLAURIN))  # of the sum itself, and what corrects the integral
 
+
+def _bends() -> tuple[Coefficients, ...]:
+    """The negative of each derivative of c = π cot(π x), divided by c² + π², and by c where that is left over: polynomials of c²."""
+    powers, found = [1.0], []
+    for order in range(8):
+        found.append(tuple(powers[order % 2 :: 2]))
+        risen = [0.0, *(-(k + 2) * each for k, each in enumerate(powers))]
+        fallen = [-(pi**2) * k * each for k, each in enumerate(powers)][1:]
+        powers = [each + (fallen[k] if k < len(fallen) else 0.0) for k, each in enumerate(risen)]
+    return tuple(found)
+
+
+BENDS = _bends()
+
 Sums = tuple[int, Coefficients]
 
 
@@ -104,23 +118,24 @@ def _polygamma_gradient(d: Expr, y: Expr, n: Expr, x: Expr) -> tuple[None, Expr]
 
 @function(_polygamma_gradient)
 def polygamma(n: Expr, x: Expr) -> Expr:
-    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the fourth, NaN there of higher ones."""
+    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the eighth, NaN there of higher ones."""
     sums = by_element(x, *ZETA)
     return in_f64(lambda n, x: _polygamma(n, x, sums), n, x)
 
 
 def _polygamma(n: Expr, x: Expr, sums: Sums) -> Expr:
-    left, turn = (x < 0.5) & (n <= 4), _turn(x)
+    left, turn = (x < 0.5) & (n <= len(BENDS)), _turn(x)
     y, _ = _reflected(x, left)
     size = _hurwitz(n + 1, y, _lgamma_right(n + 1, n), sums)
-    # The derivatives of π cot(π x) are polynomials of it.
+    # The derivatives of c = π cot(π x) are polynomials of it, all of them with the factor c² + π².
     cotangent = fraction(turn * turn, fits.COTANGENT) / turn
     square = cotangent * cotangent
-    slope = square + pi**2
-    third = 2 * slope * fma(square, 3.0, pi**2)
-    fourth = -8 * cotangent * slope * fma(square, 3.0, 2 * pi**2)
-    bent = where(eq(n, 1), slope, where(eq(n, 2), -2 * cotangent * slope, where(eq(n, 3), third, fourth)))
-    right = where(_is_odd(n), size, -size)
+    bends = [polynomial(square, each) for each in BENDS]
+    bent, is_odd = bends[-1], _is_odd(n)
+    for order, bend in enumerate(bends[:-1], 1):
+        bent = where(eq(n, order), bend, bent)
+    bent = where(is_odd, bent, cotangent * bent) * (square + pi**2)
+    right = where(is_odd, size, -size)
     return where(n < 1, nan, where(left, bent - size, where(x < 0, nan, right)))
 
 

@@ -12,6 +12,7 @@ from baracuda_kernels.core.view import Dtype, Number, View, beside, broadcast_sh
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
+from baracuda_kernels.ops.elementwise.channel_functions import ByChannel
 from baracuda_kernels.ops.elementwise.complex import (
     ComplexBackwardDescriptor,
     ComplexBackwardPlan,
@@ -40,7 +41,7 @@ PAIRS: tuple[tuple[Any, Any, Any], ...] = (  # with the gradient of one result, 
 def _declare_all() -> None:
     for plan, gradients, kind in FAMILIES:
         for row in plan.descriptor_type.TABLE.values():
-            globals()[row.name] = forward(row, plan, kind)
+            globals()[row.name] = forward(row, plan, ByChannel if row.by_channel else kind)
             if row.differentiable:
                 globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, {"d_result": "d_result"})
     for plan, of_one, of_both in PAIRS:
@@ -76,9 +77,6 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
 class Where(Function):
     """A choice between arrays or numbers. Of two numbers the second becomes an array, of the dtype that both have together."""
 
-    def __init__(self, describe: Any) -> None:
-        super().__init__(describe, WherePlan, f"{describe.__name__}_backward")
-
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         given, named = super().meant(given, named)
         values = {**dict(zip(self.inputs, given, strict=False)), **named}
@@ -89,7 +87,7 @@ class Where(Function):
         return (*given[:2], other) if len(given) > 2 else given, {**named, "other": other} if "other" in named else named
 
 
-@Where
+@function(WherePlan, gradient="where_backward", kind=Where)
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:

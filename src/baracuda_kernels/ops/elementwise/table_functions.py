@@ -53,15 +53,17 @@ class Elementwise(Function):
             if isinstance(value, Expr):
                 return untraced(value)
             if value is None:  # what is not given is NaN in rows, unless they say what it is
-                return constant(self.row.left_out.get(name, math.nan), like.element)
-            return number_beside(value, like) if name in written else constant(value, like.element)
+                return constant(self.row.left_out.get(name, math.nan), like.element.part)
+            return number_beside(value, like) if name in written else constant(value, like.element.part)
 
         row = self.row
+        if like.element.is_complex and row.of_complex is None:
+            raise TypeError(f"{self.name} of {like.element}: there is no such function")
         operands = [operand(name) for name in (*self.inputs, *(parameter.name for parameter in row.parameters))]
         if row.choice is not None:
             descriptor: Any = self.plan.descriptor_type
             name, more = _chosen(row.choice, self.name, bound.arguments)
-            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
+            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element.part) for number in more)]
         found = row.formula_for(like.element)(*operands)
         return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
 
@@ -127,7 +129,7 @@ def _description(
         element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
         values |= {each: row.left_out[each] for each in absent}
         own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else number for number in own)
+        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:
