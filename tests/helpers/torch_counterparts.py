@@ -116,7 +116,10 @@ STEPS: dict[str, Callable[..., Any]] = {
     "vector_norm": torch.linalg.vector_norm,
 }  # fmt: skip
 # Of which PyTorch has none, or not of floats.
-WITHOUT = ("betainc", "bitcast", "imag", "iscomplex", "reduce_precision", "rope", "ssd_chunk_scan")
+WITHOUT = (
+    "betainc", "bitcast", "boxcox", "boxcox1p", "comb", "expn", "hyp1f1", "imag", "iscomplex", "kl_div_elementwise", "owens_t", "poch",
+    "reduce_precision", "rope", "ssd_chunk_scan",
+)  # fmt: skip
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "gradient": ((4, 6), (4,)),
     "prelu": ((4, 6), (6,)),

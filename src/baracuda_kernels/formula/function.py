@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["FUNCTIONS", "ROUGH", "ScalarFunction", "function", "once_derived"]
+__all__ = ["FUNCTIONS", "ROUGH", "ScalarFunction", "function", "no_derivative", "once_derived"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,8 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
 def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
     """The gradient of what is a gradient itself, and never derived again."""
     raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")
+
+
+def no_derivative(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
+    """The gradient of what no framework derives."""
+    raise TypeError(f"{y.operation}: has no derivative here, as in PyTorch")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from baracuda_kernels.ops.elementwise import activation_rows, binary_rows, gated_rows, ternary_rows, unary_rows
+from baracuda_kernels.ops.elementwise import (
+    activation_rows,
+    binary_rows,
+    gated_rows,
+    polynomial_rows,
+    special_rows,
+    ternary_rows,
+    unary_rows,
+)
 from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 
 __all__ = ["BINARY", "GATED", "TERNARY", "UNARY"]
@@ -13,6 +21,6 @@ def _by_name(*tables: tuple[ElementwiseRow, ...]) -> dict[str, ElementwiseRow]:
 
 
 UNARY = _by_name(unary_rows.ROWS, activation_rows.ROWS)
-BINARY = _by_name(binary_rows.ROWS)
-TERNARY = _by_name(ternary_rows.ROWS)
+BINARY = _by_name(binary_rows.ROWS, polynomial_rows.ROWS, special_rows.BINARY)
+TERNARY = _by_name(ternary_rows.ROWS, special_rows.TERNARY)
 GATED = _by_name(gated_rows.ROWS)
