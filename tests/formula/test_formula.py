@@ -13,7 +13,7 @@ from baracuda_kernels.core.element import ElementKind as E
 from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of, register
-from baracuda_kernels.formula.loops import repeated
+from baracuda_kernels.formula.loops import carried, repeated
 from baracuda_kernels.formula.operations import (
     F32_ONLY,
     OPERATIONS,
@@ -253,6 +253,7 @@ def test_loops_end_for_each_element(count: int) -> None:
         (lambda x: repeated(lambda a: a > 0, lambda a: (a - x,), x), "carried numbers and constants alone"),
         (lambda x: repeated(lambda a: a > 0, lambda a: (gcd(a, a),), x), "carried numbers and constants alone"),
         (lambda x: repeated(lambda a: a, lambda a: (a - 1,), x), "wanted numbers, a condition"),
+        (lambda x: repeated(lambda a: a > 0, lambda a: (a - 1,), carried(0, E.I32) + x), "from outside of all loops"),
         (lambda x: repeated(lambda a: a > 0, lambda a: (a, a), x), "wanted numbers, a condition"),
         (lambda x: repeated(lambda a: a > 0, lambda a: (convert(a, E.F32),), x), "i32 is followed by f32"),
     ],

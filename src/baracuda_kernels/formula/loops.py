@@ -50,6 +50,8 @@ def checked(args: tuple[Expr, ...]) -> Expr:
     for begun, followed in zip(loop.start, loop.following, strict=True):
         if begun.element is not followed.element:
             raise TypeError(f"repeated: {begun.element} is followed by {followed.element}; wanted one dtype")
+    if not set(loop.start) <= set(outside_loops(in_order(loop.start))):
+        raise TypeError(f"repeated: got {loop.start}; wanted numbers from outside of all loops")
     places = {(place, each.element) for place, each in enumerate(loop.start)}
     for each in in_order((loop.condition, *loop.following)):
         if each.operation in ("input", "parameter", "repeated") or (

@@ -192,16 +192,17 @@ def _is_negative_gamma(x: Expr) -> Expr:
 def _slope_sum(a: Expr, b: Expr, x: Expr, scale: Expr, of_a: Expr, of_b: Expr) -> Expr:
     """The derivative of the series along a times the one number, and along b times the other."""
 
-    def goes_on(total: Expr, k: Expr, term: Expr, growth: Expr, *given: Expr) -> Expr:
-        return _matters(term * where(eq(k, 0), 1.0, growth), total, k, given[2])
+    def goes_on(total: Expr, k: Expr, slope: Expr, term: Expr, a: Expr, b: Expr, x: Expr, of_a: Expr, of_b: Expr) -> Expr:
+        return _matters(where(eq(k, 0), 1.0, slope), total, k, x)
 
-    def step(total: Expr, k: Expr, term: Expr, growth: Expr, a: Expr, b: Expr, x: Expr, of_a: Expr, of_b: Expr) -> Sequence[Expr]:
-        # The term of k + 1, and the sum over i ≤ k of of_a / (a + i) - of_b / (b + i).
-        growth = growth + (of_a / (a + k) - of_b / (b + k))
-        term = term * (a + k) * x / ((b + k) * (k + 1))
-        return fma(term, growth, total), k + 1, term, growth, a, b, x, of_a, of_b
+    def step(total: Expr, k: Expr, slope: Expr, term: Expr, a: Expr, b: Expr, x: Expr, of_a: Expr, of_b: Expr) -> Sequence[Expr]:
+        share = x / ((b + k) * (k + 1))
+        ratio = (a + k) * share
+        slope = fma(slope, ratio, term * (of_a * share - of_b * ratio / (b + k)))
+        return total + slope, k + 1, slope, term * ratio, a, b, x, of_a, of_b
 
-    return repeated(goes_on, step, _zero(x), _zero(x), scale, _zero(x), a, b, x, of_a, of_b)
+    zero = _zero(x)
+    return repeated(goes_on, step, zero, zero, zero, scale, a, b, x, of_a, of_b)
 
 
 @function(once_derived)
