@@ -257,6 +257,14 @@ def argmin(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def array_equiv(
+    a1: A,
+    a2: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def asin(
     input: A,
     *,
@@ -1623,6 +1631,14 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def igamma_grad_a(
+    a: A | float,
+    x: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3054,6 +3070,14 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def random_gamma_grad(
+    a: A | float,
+    sample: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -15,11 +15,13 @@ from baracuda_kernels.core.element import ElementKind as E
 from baracuda_kernels.formula.derive import expanded, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import constant, in_order, input_of
-from baracuda_kernels.formula.functions import gamma_ratios, hypergeometric, statistics
+from baracuda_kernels.formula.functions import gamma_ratios, gamma_slopes, hypergeometric, statistics
 
 special = pytest.importorskip("scipy.special")
 
-FUNCTIONS = {name: getattr(module, name) for module in (statistics, gamma_ratios, hypergeometric) for name in module.__all__}
+FUNCTIONS = {
+    name: getattr(module, name) for module in (statistics, gamma_ratios, gamma_slopes, hypergeometric) for name in module.__all__
+}
 
 
 def run(name: str, *arrays: Any) -> Any:
@@ -92,6 +94,24 @@ def test_against_mpmath(name: str, exact: Callable[..., Any], arrays: list[Any],
     assert (numpy.abs(found - wanted) <= bound * numpy.abs(wanted)).all()
 
 
+def test_slopes_of_the_incomplete_gamma_function() -> None:
+    a = numpy.concatenate([scattered(-1, 1.5, 25), [60.0, 1e5]])
+    x = numpy.concatenate([a[:25] * scattered(-1, 0.5, 25), [55.0, 1.0003e5]])
+
+    def density(a: Any, x: Any) -> Any:
+        return mpmath.exp((a - 1) * mpmath.log(x) - x - mpmath.loggamma(a))
+
+    def distribution(a: Any, x: Any) -> Any:
+        return mpmath.gammainc(a, 0, x, regularized=True)
+
+    with mpmath.workdps(40):
+        points = [(mpmath.mpf(each), mpmath.mpf(at)) for each, at in zip(a.tolist(), x.tolist(), strict=True)]
+        slopes = [mpmath.diff(lambda a, at=at: distribution(a, at), each) for each, at in points]
+        samples = numpy.array([-float(slope / density(*point)) for slope, point in zip(slopes, points, strict=True)])
+    numpy.testing.assert_allclose(run("igamma_grad_a", a, x)[:-1], [float(slope) for slope in slopes[:-1]], rtol=1e-13)
+    numpy.testing.assert_allclose(run("random_gamma_grad", a, x), samples, rtol=1e-12)
+
+
 ENDS: list[tuple[str, list[tuple[float, ...]]]] = [
     ("kl_div", [(0, 2, 2), (0, 0, 0), (1, 1, 0), (1, 0, inf), (-1, 1, inf), (1, -1, inf), (nan, 1, nan), (1, nan, nan)]),
     ("boxcox", [(1, 3, 0), (0, 2, -0.5), (0, -2, -inf), (0, 0, -inf), (-1, 2, nan), (inf, 1, inf), (nan, 1, nan)]),
@@ -100,6 +120,8 @@ ENDS: list[tuple[str, list[tuple[float, ...]]]] = [
     ("poch", [(0, 0, 1), (-2, 3, 0), (-2, 2, 2), (5, -5, inf), (5, -4, 1 / 24), (-3.5, 0.5, inf), (-1, 0.5, 0), (1, inf, inf), (nan, 1, nan)]),
     ("comb", [(5, 0, 1), (5, 5, 1), (5, 6, 0), (3, -1, 0), (-1, -1, 0), (60, 30, 118264581564861424), (1e10, 2, 49999999995e9), (nan, 1, nan)]),
     ("expn", [(0, 0, inf), (1, 0, inf), (2, 0, 1), (3.9, 0, 0.5), (-1, 1, nan), (1, -1, nan), (1, inf, 0), (1, 800, 0), (nan, 1, nan)]),
+    ("igamma_grad_a", [(3, 0, 0), (3, inf, 0), (-1, 1, nan), (1, -1, nan), (nan, 1, nan), (1, nan, nan)]),
+    ("random_gamma_grad", [(3, 0, 0), (-1, 1, nan), (1, -1, nan), (nan, 1, nan), (1, nan, nan)]),
     ("hyp1f1", [(0, 2, 3, 1), (2, 3, 0, 1), (1, -1, 2, inf), (-2, -3, 1, 11 / 6), (1, 2, inf, inf), (1, 2, -inf, 0), (nan, 1, 1, nan)]),
 ]  # fmt: skip
 

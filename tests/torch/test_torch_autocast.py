@@ -36,7 +36,7 @@ ROUNDED_BETWEEN = (
     "average", "beta", "betaln", "cosine_similarity", "cov", "corrcoef", "cumulative_trapezoid", "geglu", "glu", "gradient", "ldexp",
     "logmeanexp", "rel_entr", "swiglu", "tanhshrink", "trapezoid",
 )  # fmt: skip
-WITHOUT_FAKES = ("allclose", "corrcoef", "cov", "equal", "prelu")  # that PyTorch does with values alone, or with CUDA
+WITHOUT_FAKES = ("allclose", "array_equiv", "corrcoef", "cov", "equal", "prelu")  # that PyTorch does with values alone, or with CUDA
 CLOSE = {BF16: 2.0**-6, F16: 2.0**-9, F32: 4e-6, F64: 1e-9}
 
 

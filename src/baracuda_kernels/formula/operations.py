@@ -40,7 +40,9 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
-NODES = frozenset((*OPERATIONS, "repeated", "carried", "input", "parameter", "constant"))  # all that a formula without functions is made of
+NODES = frozenset(
+    (*OPERATIONS, "repeated", "carried", "input", "parameter", "constant")
+)  # all that a formula without functions is made of
 F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")

@@ -86,20 +86,20 @@ FUNCTIONS = _by_name(
             gelu_backward gelu_tanh gelu_tanh_backward glu glu_backward gt hardshrink hardshrink_backward hardsigmoid
             hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward heaviside hermite_polynomial_h
             hermite_polynomial_he hyp1f1 hyp1f1_backward hypot hypot_backward i0 i0_backward i0e i0e_backward i1 i1_backward i1e
-            i1e_backward igamma igammac imag imag_backward integer_pow integer_pow_backward isclose iscomplex isfinite isinf isnan
-            isneginf isposinf isreal kl_div_elementwise kl_div_elementwise_backward laguerre_polynomial_l lcm ldexp ldexp_backward
-            le leaky_relu leaky_relu_backward legendre_polynomial_p lerp lerp_backward lgamma lgamma_backward log log10
-            log10_backward log1mexp log1mexp_backward log1p log1p_backward log2 log2_backward log_backward log_ndtr
+            i1e_backward igamma igamma_grad_a igammac imag imag_backward integer_pow integer_pow_backward isclose iscomplex
+            isfinite isinf isnan isneginf isposinf isreal kl_div_elementwise kl_div_elementwise_backward laguerre_polynomial_l lcm
+            ldexp ldexp_backward le leaky_relu leaky_relu_backward legendre_polynomial_p lerp lerp_backward lgamma lgamma_backward
+            log log10 log10_backward log1mexp log1mexp_backward log1p log1p_backward log2 log2_backward log_backward log_ndtr
             log_ndtr_backward logaddexp logaddexp2 logaddexp2_backward logaddexp_backward logical_and logical_not logical_or
             logical_xor logit logit_backward logsigmoid logsigmoid_backward lt mantissa mantissa_backward maximum maximum_backward
             minimum minimum_backward mish mish_backward modf modf_backward mul mul_backward mulhi nan_to_num nan_to_num_backward
             ndtr ndtr_backward ndtri ndtri_backward ne neg neg_backward nextafter nextafter_backward owens_t owens_t_backward poch
             poch_backward polar polar_backward polygamma polygamma_backward population_count positive positive_backward pow
-            pow_backward prelu prelu_backward rad2deg rad2deg_backward real real_backward reciprocal reciprocal_backward
-            reduce_precision reduce_precision_backward reglu reglu_backward rel_entr rel_entr_backward relu relu6 relu6_backward
-            relu_backward remainder remainder_backward round round_backward round_decimals round_decimals_backward rsqrt
-            rsqrt_backward rsub rsub_backward selu selu_backward sgn sgn_backward shift_right_logical
-            shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+            pow_backward prelu prelu_backward rad2deg rad2deg_backward random_gamma_grad real real_backward reciprocal
+            reciprocal_backward reduce_precision reduce_precision_backward reglu reglu_backward rel_entr rel_entr_backward relu
+            relu6 relu6_backward relu_backward remainder remainder_backward round round_backward round_decimals
+            round_decimals_backward rsqrt rsqrt_backward rsub rsub_backward selu selu_backward sgn sgn_backward
+            shift_right_logical shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
             shifted_chebyshev_polynomial_w sigmoid sigmoid_backward sign sign_backward signbit silu silu_backward sin sin_backward
             sinc sinc_backward sinh sinh_backward softplus softplus_backward softshrink softshrink_backward softsign
             softsign_backward sqrt sqrt_backward square square_backward squareplus squareplus_backward sub sub_backward swiglu
@@ -115,15 +115,15 @@ FUNCTIONS = _by_name(
             nanquantile nanquantile_backward percentile percentile_backward quantile quantile_backward
         """,
         "reduction": """
-            all allclose amax amax_backward amin amin_backward aminmax aminmax_backward any argmax argmin average average_backward
-            cosine_similarity cosine_similarity_backward count_nonzero dist dist_backward equal l1_norm l1_norm_backward l2_norm
-            l2_norm_backward linf_norm linf_norm_backward logmeanexp logmeanexp_backward logsumexp logsumexp_backward matrix_norm
-            matrix_norm_backward max_with_indices max_with_indices_backward mean mean_backward min_with_indices
-            min_with_indices_backward nanargmax nanargmin nanmax nanmax_backward nanmean nanmean_backward nanmin nanmin_backward
-            nanprod nanprod_backward nanstd nanstd_backward nansum nansum_backward nanvar nanvar_backward norm norm_backward
-            pairwise_distance pairwise_distance_backward prod prod_backward ptp ptp_backward reduce_xor std std_backward std_mean
-            std_mean_backward sum sum_backward sum_to_size trace trace_backward var var_backward var_mean var_mean_backward
-            vector_norm vector_norm_backward
+            all allclose amax amax_backward amin amin_backward aminmax aminmax_backward any argmax argmin array_equiv average
+            average_backward cosine_similarity cosine_similarity_backward count_nonzero dist dist_backward equal l1_norm
+            l1_norm_backward l2_norm l2_norm_backward linf_norm linf_norm_backward logmeanexp logmeanexp_backward logsumexp
+            logsumexp_backward matrix_norm matrix_norm_backward max_with_indices max_with_indices_backward mean mean_backward
+            min_with_indices min_with_indices_backward nanargmax nanargmin nanmax nanmax_backward nanmean nanmean_backward nanmin
+            nanmin_backward nanprod nanprod_backward nanstd nanstd_backward nansum nansum_backward nanvar nanvar_backward norm
+            norm_backward pairwise_distance pairwise_distance_backward prod prod_backward ptp ptp_backward reduce_xor std
+            std_backward std_mean std_mean_backward sum sum_backward sum_to_size trace trace_backward var var_backward var_mean
+            var_mean_backward vector_norm vector_norm_backward
         """,
         "scan": """
             cummax cummax_backward cummin cummin_backward cumprod cumprod_backward cumsum cumsum_backward logcumsumexp

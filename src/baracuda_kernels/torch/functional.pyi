@@ -151,6 +151,10 @@ def argmin(
     dim: int | None = None,
     keepdim: bool = False,
 ) -> A: ...
+def array_equiv(
+    a1: A,
+    a2: A,
+) -> A: ...
 def asin(
     input: A,
 ) -> A: ...
@@ -873,6 +877,10 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
+) -> A: ...
+def igamma_grad_a(
+    a: A | float,
+    x: A | float,
 ) -> A: ...
 def igammac(
     input: A | float,
@@ -1706,6 +1714,10 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
+) -> A: ...
+def random_gamma_grad(
+    a: A | float,
+    sample: A | float,
 ) -> A: ...
 def real(
     input: A,

@@ -60,7 +60,7 @@ INVENTORY = {
         chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w shifted_chebyshev_polynomial_t
         shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w hermite_polynomial_h
         hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p kl_div_elementwise boxcox boxcox1p comb expn owens_t
-        poch
+        poch igamma_grad_a random_gamma_grad
     """,
     "ternary": "clamp where lerp addcmul addcdiv fma affine betainc hyp1f1",
     "gated": "glu swiglu geglu reglu",
@@ -308,6 +308,7 @@ IN_JAX = {
     "imag": "numpy", "integer_pow": "lax", "iscomplex": "numpy", "log1mexp": "nn", "mulhi": "lax", "population_count": "lax",
     "reduce_precision": "lax", "rel_entr": "scipy.special", "shift_right_logical": "lax", "squareplus": "nn",
     **{row.name: "scipy.special" for row in (*special_rows.BINARY, *special_rows.TERNARY)},
+    "igamma_grad_a": "lax", "random_gamma_grad": "lax",
 }  # fmt: skip
 # Elements that rows have and PyTorch has not.
 REFUSED_BY_TORCH = {("positive", BOOL)}

@@ -183,6 +183,12 @@ def _comb(n: Any, k: Any) -> Any:
     return where((k >= 0) & (k <= n) & (n < 170), direct, special.comb(n, k))
 
 
+def _igamma_grad_a(a: Any, x: Any) -> Any:
+    """The series' derivative, term by term."""
+    terms = ((a + k + 1, x ** (a + k) * exp(-x) / special.gamma(a + k + 1)) for k in range(60))
+    return sum(term * (log(x) - special.digamma(place)) for place, term in terms)
+
+
 def hyp1f1_terms(a: Any, b: Any, x: Any) -> list[Any]:
     """Those of the series, of which none is negative for a, b, x > 0; SciPy's function is off by 4e-13 there."""
     terms = [numpy.ones_like(x)]
@@ -251,7 +257,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "igamma": special.gammainc, "igammac": special.gammaincc, "zeta": special.zeta, "beta": special.beta, "betaln": special.betaln,
     **POLYNOMIALS,
     "kl_div_elementwise": special.kl_div, "boxcox": special.boxcox, "boxcox1p": special.boxcox1p, "comb": _comb,
-    "expn": lambda n, x: special.expn(numpy.trunc(n), x), "owens_t": special.owens_t, "poch": special.poch,
+    "expn": lambda n, x: special.expn(numpy.trunc(n), x), "owens_t": special.owens_t, "poch": special.poch, "igamma_grad_a": _igamma_grad_a,
+    "random_gamma_grad": lambda a, x: -_igamma_grad_a(a, x) / (x ** (a - 1) * exp(-x) / special.gamma(a)),
     "glu": lambda a, b: a * special.expit(b), "swiglu": lambda a, b: a * special.expit(a) * b, "geglu": lambda a, b: _gelu(a) * b,
     "reglu": lambda a, b: numpy.maximum(a, 0) * b,
     # Three operands.
