@@ -251,7 +251,7 @@ def test_loops_end_for_each_element(count: int) -> None:
     ("wrong", "says"),
     [
         (lambda x: repeated(lambda a: a > 0, lambda a: (a - x,), x), "carried numbers and constants alone"),
-        (lambda x: repeated(lambda a: a > 0, lambda a: (gcd(a, a),), x), "carried numbers and constants alone"),
+        (lambda x: repeated(lambda a: a > 0, lambda a: (gcd(a, a),), x), "from outside of all loops"),
         (lambda x: repeated(lambda a: a, lambda a: (a - 1,), x), "wanted numbers, a condition"),
         (lambda x: repeated(lambda a: a > 0, lambda a: (a - 1,), carried(0, E.I32) + x), "from outside of all loops"),
         (lambda x: repeated(lambda a: a > 0, lambda a: (a, a), x), "wanted numbers, a condition"),
