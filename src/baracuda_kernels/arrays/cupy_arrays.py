@@ -19,7 +19,7 @@ from baracuda_kernels.core.stream import Stream
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "a dtype that CuPy has")])
     dtype = dtype_of(element)
 
@@ -57,4 +57,12 @@ class _Queue:
         return 0, self.handle
 
 
-FRAMEWORK = Framework("CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on)
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves, on the device of an array."""
+    with like.device:
+        return cupy.asarray(value, cupy.result_type(*among))
+
+
+FRAMEWORK = Framework(
+    "CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on, number=number
+)

@@ -48,6 +48,11 @@ def wide_types(wide: bool = True) -> Any:
     return importlib.import_module("jax.experimental").enable_x64(wide)
 
 
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves."""
+    return jax.numpy.asarray(value, jax.numpy.result_type(*among))
+
+
 def is_traced(array: Any) -> bool:
     return isinstance(array, jax.core.Tracer)
 
@@ -56,4 +61,13 @@ def trace(*call: Any) -> Any:
     return imported("baracuda_kernels.arrays.jax_tracing").trace(*call)
 
 
-FRAMEWORK = Framework("JAX", maker, address, "jax.numpy.array({}, copy=True)", finished=finished, is_traced=is_traced, trace=trace)
+FRAMEWORK = Framework(
+    "JAX",
+    maker,
+    address,
+    "jax.numpy.array({}, copy=True)",
+    finished=finished,
+    is_traced=is_traced,
+    trace=trace,
+    number=number,
+)

@@ -1,4 +1,4 @@
-"""NumPy's arrays; bf16 is ml_dtypes'."""
+"""NumPy's arrays; bf16 and floats of 8 bits are ml_dtypes'."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LARGE = 1 << 16  # bytes from which on kernels are faster where cache lines begi
 
 @functools.cache
 def dtype_of(element: ElementKind) -> numpy.dtype[Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         import ml_dtypes
 
-        return numpy.dtype(ml_dtypes.bfloat16)
+        return numpy.dtype(getattr(ml_dtypes, element.framework_name))
     return numpy.dtype(NUMPY_NAMES[element])
 
 
@@ -44,4 +44,14 @@ def address(array: Any) -> int:
     return found
 
 
-FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})")
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves."""
+    return numpy.asarray(value, numpy.result_type(*among))
+
+
+def scalar(array: Any, like: Any) -> Any:
+    """Of rank 0 NumPy itself gives scalars."""
+    return array if array.ndim else array[()]
+
+
+FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})", number=number, scalar=scalar)

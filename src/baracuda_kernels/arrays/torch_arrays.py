@@ -39,6 +39,12 @@ def in_forward_mode() -> bool:
     return forward_ad._current_level >= 0
 
 
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as a tensor of the dtype that those numbers have among themselves."""
+    plain = [each.item() if hasattr(each, "item") else each for each in among]
+    return torch.full((), value, dtype=functools.reduce(torch.result_type, plain), device=like.device)
+
+
 def written(tensors: Iterable[Any]) -> None:
     """Increments the tensor's version, so that a backward that saved the old values raises."""
     torch.autograd.graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
@@ -61,4 +67,6 @@ FRAMEWORK = Framework(
     written=written,
     derivative=derivative,
     see_constants=torch_seer(forward_ad),
+    all_without_axes=True,
+    number=number,
 )

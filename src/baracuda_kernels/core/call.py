@@ -77,6 +77,8 @@ class Call:
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
         self._derivative = framework.derivative or _no_derivative
+        flat = framework.scalar is not None and any(made[name].shape == () for name in returned if name in made)
+        self.finished = framework.scalar if flat else framework.finished
         scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
         self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None
         self.fresh = self._runner()
@@ -99,7 +101,7 @@ class Call:
         hand, and what is the same in every call is checked in the first."""
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
-        in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.framework.finished
+        in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.finished
         launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
@@ -183,7 +185,7 @@ class Call:
         return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
     def _finish(self, array: Any, first: Any) -> Any:
-        finished = self.framework.finished
+        finished = self.finished
         return array if finished is None or array is None else finished(array, first)
 
     def _finished(self, results: Any, first: Any) -> Any:

@@ -35,6 +35,9 @@ class Framework:
     see_constants: Seer | None = None  # sees arrays that need none; where they always do, None
     is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays
+    all_without_axes: bool = False  # whether no axes, an empty tuple of them, means all axes
+    number: Callable[[Any, tuple[Any, ...], Any], Any] | None = None  # a number as an array, as it is among some, beside an array
+    scalar: Callable[[Any, Any], Any] | None = None  # what the caller gets of a result of rank 0, if that is no array
 
 
 # package, the base of its arrays, the module of interop

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access, Operand
-from baracuda_kernels.core.arrays import Seen, Seer, seer_of
+from baracuda_kernels.core.arguments import renamed, synonyms_of
+from baracuda_kernels.core.arrays import Seen, Seer, array_of, seer_of
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import Call, of_another, planned
 from baracuda_kernels.core.descriptor import Descriptor
@@ -36,7 +38,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
-from baracuda_kernels.core.view import Number, View
+from baracuda_kernels.core.view import Axes, Number, View
 
 __all__ = ["COMMON", "RETURN", "Function", "Gradient", "Option", "function"]
 
@@ -150,6 +152,8 @@ class Function:
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
         self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
+        self.synonyms = synonyms_of(self.declared.parameters)
+        self.along = [name for name, option in self.options.items() if option.type == Axes | None]
         missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
@@ -168,11 +172,18 @@ class Function:
 
     def select(self, *given: Any, preference: PlanPreference | None = None, **named: Any) -> Plan[Any, Any]:
         """The plan that such a call runs."""
-        arrays, options, framework = self._read(given, named)
+        arrays, options, framework = self._read(*self.meant(given, named))
         return self._planned(self._seen(framework, arrays, guarded=False), options, preference)
 
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
-        arrays, options, framework = self._read(given, named)
+        places, by_name = self.meant(given, named)
+        places, by_name = self._with_arrays(places, by_name)
+        if not _same_arrays(
+            (*given, *named.values()), (*places, *by_name.values())
+        ):  # another call, which may have been answered before
+            again = self if seers is _GUARDED else self.compute
+            return again(*places, **by_name, out=out, preference=preference, stream=stream)
+        arrays, options, framework = self._read(places, by_name)
         if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
@@ -196,6 +207,8 @@ class Function:
         arrays = {name: arguments[name] for name in order if name in self.inputs}
         options = {name: arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
+        if framework.all_without_axes:
+            options = self.along_all(options)
         return {name: array for name, array in arrays.items() if array is not None}, options, framework
 
     def _planned(self, seen: Mapping[str, Seen], options: Mapping[str, Any], preference: PlanPreference | None) -> Plan[Any, Any]:
@@ -266,6 +279,29 @@ class Function:
         """A plan's operands by the names that they have here."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
 
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The call by this function's own names. Those that have other forms of a call too say here which one it is."""
+        if not named or (self.synonyms.keys().isdisjoint(named) and named.get("correction", 0) is not None):
+            return given, named
+        return given, renamed(self.name, self.synonyms, list(self.declared.parameters)[: len(given)], named)
+
+    def _with_arrays(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The call with NumPy's scalars as the arrays that they are, but for those that are numbers beside arrays."""
+        values = {**dict(zip(self.declared.parameters, given, strict=False)), **named}
+        alone = not any(framework_of(value) for value in values.values())
+        found = {
+            name: array_of(value) for name, value in values.items() if name in self.inputs and (alone or name not in self.scalars)
+        }
+        changed = {name: array for name, array in found.items() if array is not values[name]}
+        if not changed:
+            return given, named
+        places = (changed.get(name, value) for name, value in zip(self.declared.parameters, given, strict=False))
+        return tuple(places), {name: changed.get(name, value) for name, value in named.items()}
+
+    def along_all(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options as PyTorch means them, to whom no axes are all axes."""
+        return {name: None if name in self.along and value in ((), []) else value for name, value in options.items()}
+
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""
         try:
@@ -286,7 +322,7 @@ class Function:
         """The arguments with numbers that stand in place of arrays as the options that they are."""
         found = dict(arguments)
         for name, scalar in self.scalars.items():
-            if isinstance(found[name], numbers.Real):
+            if isinstance(found[name], numbers.Complex):
                 found[scalar], found[name] = found[name], None
         return found
 
@@ -361,6 +397,12 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<function {self.name}{self.__signature__}>"
+
+
+def _same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether the arrays among both are the same, in the same order."""
+    first, second = ([value for value in values if framework_of(value) is not None] for values in (some, others))
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:

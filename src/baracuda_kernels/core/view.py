@@ -48,33 +48,36 @@ class View:
         """An axis counted from the first, where a negative one counts from the last."""
         return axis_of(self.function, len(self.shape), axis, name)
 
-    def axes(self, axes: Axes | Sequence[int], name: str = "axes") -> Shape:
-        """One axis or several, none of them twice, counted from the first."""
+    def axes(self, axes: Axes | Sequence[int] | None, name: str = "axes") -> Shape:
+        """One axis or several, none of them twice, counted from the first; None is all. Rank 0 has none, whatever it is called."""
+        if axes is None:
+            return tuple(range(len(self.shape)))
         several = tuple(axes) if isinstance(axes, Sequence) and not isinstance(axes, str) else (axes,)
         positions = tuple(self.axis(axis, name) for axis in several)
         if len(set(positions)) < len(positions):
             self._refuse(ReasonCode.VALUE_OUT_OF_RANGE, name, repr(axes), "no axis twice")
-        return positions
+        return positions if self.shape else ()
 
     def _refuse(self, code: ReasonCode, where: str, got: object, wanted: object) -> None:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
 
 
 def axis_of(function: str, rank: int, axis: int, name: str) -> int:
-    """An axis of a shape of that rank, counted from the first."""
+    """An axis of a shape of that rank, counted from the first. Rank 0 has one that is called 0 or -1, as rank 1 has."""
+    most = max(rank, 1)
     try:
         position = operator.index(axis)
     except TypeError:
-        position = rank
-    if isinstance(axis, bool) or not -rank <= position < rank:
-        wanted = f"an int, {-rank} <= {name} < {rank}"
+        position = most
+    if isinstance(axis, bool) or not -most <= position < most:
+        wanted = f"an int, {-most} <= {name} < {most}"
         raise InvalidProblem(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
-    return position % rank
+    return position % most
 
 
 def beside(
     function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any]
-) -> tuple[ElementKind, dict[str, float | None]]:
+) -> tuple[ElementKind, dict[str, complex | None]]:
     """The dtype of those operands that are arrays, and the numbers in place of the others."""
     missing = [name for name, operand in operands.items() if operand is None and numbers.get(name) is None]
     arrays = [operands[name] for name in numbers if operands[name] is not None]
@@ -89,12 +92,16 @@ def beside(
     }
 
 
-def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
+def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> complex:
     """A scalar beside arrays of that dtype. A float beside integers would change their dtype, and is refused."""
     beside = f"beside {element}"
-    if element.is_float:
+    is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+    if is_complex and not element.is_complex:
+        got, wanted = f"the complex {value}", f"a real number {beside}, or an array that is cast first"
+        raise InvalidProblem(function, [Reason(ReasonCode.ELEMENT, name, got, wanted)])
+    if element.is_float or element.is_complex:
         try:
-            return float(value)
+            return complex(value) if is_complex else float(value)
         except OverflowError:
             wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None

@@ -134,3 +134,11 @@ FUNCTIONS = _by_name(
         """,
     }
 )
+
+SHARED = _by_name(
+    {
+        "reduction": """
+            max min
+        """,
+    }
+)

@@ -81,6 +81,9 @@ def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def allclose(
     input: A,
@@ -93,6 +96,9 @@ def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amax_backward(
     d_result: A,
@@ -100,11 +106,17 @@ def amax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin_backward(
     d_result: A,
@@ -112,12 +124,17 @@ def amin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def aminmax(
     input: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
     d_min: A,
@@ -128,6 +145,8 @@ def aminmax_backward(
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def angle(
     input: A,
@@ -140,16 +159,25 @@ def any(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def array_equiv(
     a1: A,
@@ -197,6 +225,9 @@ def average(
     weights: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def average_backward(
     d_result: A,
@@ -205,6 +236,9 @@ def average_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def beta(
     input: A | float,
@@ -283,6 +317,7 @@ def boxcox_backward(
 def cast(
     input: A,
     dtype: Any,
+    saturate: bool = False,
 ) -> A: ...
 def cast_backward(
     d_result: A,
@@ -399,6 +434,8 @@ def cosine_similarity(
     x2: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cosine_similarity_backward(
     d_result: A,
@@ -407,11 +444,16 @@ def cosine_similarity_backward(
     result: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def cov(
     input: A,
@@ -419,6 +461,8 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def cov_backward(
     d_result: A,
@@ -427,53 +471,69 @@ def cov_backward(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def cummax(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummax_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cummin(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummin_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumsum_backward(
     d_result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid(
     y: A,
@@ -481,6 +541,7 @@ def cumulative_trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid_backward(
     d_result: A,
@@ -489,6 +550,7 @@ def cumulative_trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def deg2rad(
     input: A,
@@ -503,6 +565,8 @@ def diff(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def diff_backward(
     d_result: A,
@@ -511,6 +575,8 @@ def diff_backward(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
@@ -729,6 +795,8 @@ def geglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
@@ -755,6 +823,8 @@ def glu(
     input: A,
     gate: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def glu_backward(
     d_result: A,
@@ -767,6 +837,7 @@ def gradient(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> A: ...
 def gradient_backward(
     d_result: A,
@@ -775,6 +846,7 @@ def gradient_backward(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
@@ -945,6 +1017,8 @@ def l1_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l1_norm_backward(
     d_result: A,
@@ -954,6 +1028,8 @@ def l1_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm(
     input: A,
@@ -961,6 +1037,8 @@ def l2_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm_backward(
     d_result: A,
@@ -970,6 +1048,8 @@ def l2_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def laguerre_polynomial_l(
     input: A | float,
@@ -1029,6 +1109,8 @@ def linf_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def linf_norm_backward(
     d_result: A,
@@ -1038,6 +1120,8 @@ def linf_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def log(
     input: A,
@@ -1084,11 +1168,16 @@ def log_ndtr_backward(
 def log_softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def log_softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def logaddexp(
     input: A | float,
@@ -1110,15 +1199,19 @@ def logaddexp_backward(
 ) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logcumsumexp_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logical_and(
     input: A | float,
@@ -1148,6 +1241,9 @@ def logmeanexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logmeanexp_backward(
     d_result: A,
@@ -1155,6 +1251,9 @@ def logmeanexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsigmoid(
     input: A,
@@ -1167,6 +1266,9 @@ def logsumexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsumexp_backward(
     d_result: A,
@@ -1174,6 +1276,9 @@ def logsumexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def lt(
     input: A | float,
@@ -1191,6 +1296,9 @@ def matrix_norm(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def matrix_norm_backward(
     d_result: A,
@@ -1199,18 +1307,27 @@ def matrix_norm_backward(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def max_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def maximum(
     input: A | float,
@@ -1227,6 +1344,8 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def mean_backward(
     d_result: A,
@@ -1236,6 +1355,8 @@ def mean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def median(
     input: A,
@@ -1243,6 +1364,8 @@ def median(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def median_backward(
     d_values: A,
@@ -1250,18 +1373,27 @@ def median_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def min_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def minimum(
     input: A | float,
@@ -1283,6 +1415,9 @@ def mode(
     input: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def mode_backward(
     d_values: A,
@@ -1290,6 +1425,9 @@ def mode_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def modf(
     input: A,
@@ -1328,42 +1466,57 @@ def nanargmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanargmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nancumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nanmax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmax_backward(
     d_result: A,
@@ -1371,6 +1524,9 @@ def nanmax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean(
     input: A,
@@ -1378,6 +1534,8 @@ def nanmean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean_backward(
     d_result: A,
@@ -1387,6 +1545,8 @@ def nanmean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmedian(
     input: A,
@@ -1394,6 +1554,8 @@ def nanmedian(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def nanmedian_backward(
     d_values: A,
@@ -1401,11 +1563,17 @@ def nanmedian_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin_backward(
     d_result: A,
@@ -1413,6 +1581,9 @@ def nanmin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanpercentile(
     input: A,
@@ -1422,6 +1593,9 @@ def nanpercentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanpercentile_backward(
     d_result: A,
@@ -1432,11 +1606,18 @@ def nanpercentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanprod_backward(
     d_result: A,
@@ -1444,6 +1625,10 @@ def nanprod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanquantile(
     input: A,
@@ -1453,6 +1638,9 @@ def nanquantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanquantile_backward(
     d_result: A,
@@ -1463,6 +1651,9 @@ def nanquantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanstd(
     input: A,
@@ -1470,6 +1661,11 @@ def nanstd(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanstd_backward(
     d_result: A,
@@ -1479,6 +1675,11 @@ def nanstd_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum(
     input: A,
@@ -1486,6 +1687,8 @@ def nansum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum_backward(
     d_result: A,
@@ -1495,6 +1698,8 @@ def nansum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar(
     input: A,
@@ -1502,6 +1707,11 @@ def nanvar(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar_backward(
     d_result: A,
@@ -1511,6 +1721,11 @@ def nanvar_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ndtr(
     input: A,
@@ -1552,6 +1767,9 @@ def norm(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def norm_backward(
     d_result: A,
@@ -1561,6 +1779,9 @@ def norm_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def owens_t(
     h: A | float,
@@ -1577,6 +1798,8 @@ def pairwise_distance(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance_backward(
     d_result: A,
@@ -1586,6 +1809,8 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def percentile(
     input: A,
@@ -1595,6 +1820,9 @@ def percentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def percentile_backward(
     d_result: A,
@@ -1605,6 +1833,9 @@ def percentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def poch(
     z: A | float,
@@ -1625,8 +1856,8 @@ def polar_backward(
     angle: A | None,
 ) -> tuple[A, A]: ...
 def polygamma(
+    n: float,
     input: A,
-    n: float = 1,
 ) -> A: ...
 def polygamma_backward(
     d_result: A,
@@ -1667,6 +1898,8 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def prod_backward(
     d_result: A,
@@ -1676,11 +1909,16 @@ def prod_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp_backward(
     d_result: A,
@@ -1688,6 +1926,9 @@ def ptp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def quantile(
     input: A,
@@ -1697,6 +1938,9 @@ def quantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def quantile_backward(
     d_result: A,
@@ -1707,6 +1951,9 @@ def quantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def rad2deg(
     input: A,
@@ -1748,11 +1995,16 @@ def reduce_xor(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def reglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
@@ -1799,6 +2051,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[False] = False,
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> A: ...
 @overload
 def rms_norm(
@@ -1808,6 +2062,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[True],
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> tuple[A, A]: ...
 def rms_norm_backward(
     dy: A,
@@ -1982,11 +2238,16 @@ def sinh_backward(
 def softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def softplus(
     input: A,
@@ -2080,6 +2341,11 @@ def std(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_backward(
     d_result: A,
@@ -2089,6 +2355,11 @@ def std_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_mean(
     input: A,
@@ -2096,6 +2367,10 @@ def std_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
     d_std: A,
@@ -2107,6 +2382,10 @@ def std_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sub(
     input: A | float,
@@ -2125,6 +2404,8 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_backward(
     d_result: A,
@@ -2134,6 +2415,8 @@ def sum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_to_size(
     input: A,
@@ -2143,6 +2426,8 @@ def swiglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
@@ -2194,6 +2479,7 @@ def trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def trapezoid_backward(
     d_result: A,
@@ -2202,6 +2488,7 @@ def trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
@@ -2225,6 +2512,11 @@ def var(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_backward(
     d_result: A,
@@ -2234,6 +2526,11 @@ def var_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_mean(
     input: A,
@@ -2241,6 +2538,10 @@ def var_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
     d_var: A,
@@ -2252,24 +2553,32 @@ def var_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm(
     input: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def where(
     condition: A,
@@ -2304,3 +2613,21 @@ def zeta(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def max(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...
+def min(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -29,6 +29,7 @@ __all__ = [
     "UnaryBackwardDescriptor",
     "UnaryDescriptor",
     "UnaryKind",
+    "numbers_of",
     "scalars_fit",
 ]
 
@@ -39,18 +40,35 @@ TernaryKind = Enum("TernaryKind", {name.upper(): name for name in TERNARY}, modu
 GatedActivationKind = Enum("GatedActivationKind", {name.upper(): name for name in GATED}, module=__name__)  # type: ignore[misc]
 
 
-def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: Collection[float] = ()) -> Iterator[Reason]:
+def scalars_fit(element: ElementKind, values: Mapping[str, complex | None], open: Collection[float] = ()) -> Iterator[Reason]:
     """One of the operands is a tensor, and those that are numbers are numbers of the element, or of what is `open` to all."""
     if None not in values.values():
         name, value = next(iter(values.items()))
         yield Reason(ReasonCode.INCONSISTENT, f"{name}_value", value, "None, for one operand at least")
-    if element.is_float:
+    for name, value in values.items():
+        if isinstance(value, complex) and not element.is_complex:
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, f"{name}_value", value, f"a real number, for {element}")
+            return
+    if element.is_float or element.is_complex:
         return
     low, high = LIMITS.get(element, (0, 1))
     for name, value in values.items():
-        if value is not None and not (low <= value <= high and value.is_integer()) and value not in open:
+        if (
+            value is not None
+            and not isinstance(value, complex)
+            and not (low <= value <= high and value.is_integer())
+            and value not in open
+        ):
             wanted = f"an integer from {low} to {high}, for {element}"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, f"{name}_value", value, wanted)
+
+
+def numbers_of(element: ElementKind, values: Iterable[complex | None]) -> Numbers:
+    """Those of the operands that are numbers, as they are given with a launch: beside complex operands both parts of each."""
+    given = [number for number in values if number is not None]
+    if element.is_complex:
+        return tuple(part for number in given for part in (number.real, number.imag))
+    return tuple(number.real for number in given)
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,7 @@ class ElementwiseDescriptor(OnElements):
         yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)), self.row.left_out.values())
 
     @property
-    def values(self) -> tuple[float | None, ...]:
+    def values(self) -> tuple[complex | None, ...]:
         """For every operand its value if it is a number, or None if it is a tensor."""
         return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
 
@@ -93,7 +111,7 @@ class ElementwiseDescriptor(OnElements):
     @property
     def numbers(self) -> Numbers:
         """The parameters, those of the op where none were given, and the operands that are numbers."""
-        return (*self.row_numbers, *(number for number in self.values if number is not None))
+        return (*self.row_numbers, *numbers_of(self.element, self.values))
 
     @property
     def row_numbers(self) -> Numbers:
@@ -101,7 +119,7 @@ class ElementwiseDescriptor(OnElements):
 
     @property
     def result_element(self) -> ElementKind:
-        return self.element if self.row.result is None else self.row.result
+        return self.row.result_for(self.element)
 
 
 @dataclass(frozen=True)
@@ -137,8 +155,8 @@ class BinaryDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
     kind: BinaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, if that is a number and not a tensor
-    other_value: float | None = None  # the second operand, if that is a number and not a tensor
+    input_value: complex | None = None  # the first operand, if that is a number and not a tensor
+    other_value: complex | None = None  # the second operand, if that is a number and not a tensor
 
 
 @dataclass(frozen=True)
@@ -154,9 +172,9 @@ class TernaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = TERNARY, TernaryKind, ("input", "second", "third")
     kind: TernaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, if that is a number and not a tensor
-    second_value: float | None = None  # the second operand, if that is a number and not a tensor
-    third_value: float | None = None  # the third operand, if that is a number and not a tensor
+    input_value: complex | None = None  # the first operand, if that is a number and not a tensor
+    second_value: complex | None = None  # the second operand, if that is a number and not a tensor
+    third_value: complex | None = None  # the third operand, if that is a number and not a tensor
 
     @property
     def has_input(self) -> bool:

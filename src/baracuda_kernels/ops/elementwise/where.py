@@ -11,19 +11,22 @@ from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
-from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
+from baracuda_kernels.formula.complex import joined
+from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Program, input_of, parameter_of
+from baracuda_kernels.formula.float8 import stored
 from baracuda_kernels.formula.operations import where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
-from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, scalars_fit
+from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, numbers_of, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rounding import converted
-from baracuda_kernels.ops.elementwise.rows import ALL
+from baracuda_kernels.ops.elementwise.rows import STORED
 
 __all__ = [
     "WhereArgs", "WhereBackwardArgs", "WhereBackwardDescriptor", "WhereBackwardPlan", "WhereDescriptor", "WhereKind", "WherePlan",
@@ -44,8 +47,8 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
 
     shape: Shape
     element: ElementKind  # of input, other and result
-    input_value: float | None = None  # the value where the condition holds, if that is a number and not a tensor
-    other_value: float | None = None  # the value elsewhere, if that is a number and not a tensor
+    input_value: complex | None = None  # the value where the condition holds, if that is a number and not a tensor
+    other_value: complex | None = None  # the value elsewhere, if that is a number and not a tensor
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -58,7 +61,7 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
 
     @property
     def numbers(self) -> Numbers:
-        return () if self.IS_BACKWARD else tuple(each for each in (self.input_value, self.other_value) if each is not None)
+        return () if self.IS_BACKWARD else numbers_of(self.element, (self.input_value, self.other_value))
 
 
 @dataclass(frozen=True)
@@ -70,18 +73,20 @@ class WhereBackwardDescriptor(WhereDescriptor):
 
 @functools.cache
 def _forward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
-    number = converted(parameter_of(0), element)
+    given = joined(parameter_of(0), parameter_of(1)) if element.is_complex else parameter_of(0)
+    number, element = stored(converted(given, element), element), element.word
     first = input_of(1, element) if has_input else number
     second = input_of(1 + has_input, element) if has_other else number
     inputs = (BOOL, *(element,) * (has_input + has_other))
-    return Program(inputs, (element,), (where(input_of(0, BOOL), first, second),), 2 - has_input - has_other)
+    parameters = (2 - has_input - has_other) * (1 + element.is_complex)
+    return Program(inputs, (element,), expanded((where(input_of(0, BOOL), first, second),)), parameters)
 
 
 @functools.cache
 def _backward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
     condition, d = input_of(0, BOOL), input_of(1, element)
     results = ((where(condition, d, 0), has_input), (where(condition, 0, d), has_other))
-    wanted = tuple(result for result, is_wanted in results if is_wanted)
+    wanted = expanded([result for result, is_wanted in results if is_wanted])
     return Program((BOOL, element), (element,) * len(wanted), wanted)
 
 
@@ -89,6 +94,8 @@ class WhereCases(ElementByElement):
     def corners(self, element: ElementKind) -> Iterator[WhereDescriptor]:
         for shape in ((31, 33), (), (5, 0, 3)):
             yield self.descriptor(shape, element)
+        if element is ElementKind.C64:
+            yield self.descriptor((31, 33), element, None, 0.5 - 2j)
         if element is ElementKind.F32:
             yield self.descriptor((70_001,), element)
             yield self.descriptor((31, 33), element, None, 0.5)
@@ -106,6 +113,8 @@ class WhereCases(ElementByElement):
     def inputs(self, descriptor: WhereDescriptor, rng: Any) -> dict[str, Any]:
         def drawn() -> Any:
             values = rng.uniform(0.0, 100.0, descriptor.shape)
+            if descriptor.element.is_complex:
+                return values + 1j * rng.uniform(0.0, 100.0, descriptor.shape)
             return values if descriptor.element.is_float else values.round() % (2 if descriptor.element is BOOL else 100)
 
         return {"condition": rng.integers(0, 2, descriptor.shape), "input": drawn(), "other": drawn()}
@@ -124,7 +133,8 @@ def _reference(descriptor: WhereDescriptor, condition: Any, input: Any = None, o
 
     first: Any = descriptor.input_value if input is None else input
     second: Any = descriptor.other_value if other is None else other
-    return numpy.where(condition != 0, first, second).astype(numpy.float64 if descriptor.element.is_float else numpy.int64)
+    kind: Any = complex if descriptor.element.is_complex else numpy.float64 if descriptor.element.is_float else numpy.int64
+    return numpy.where(condition != 0, first, second).astype(kind)
 
 
 def _reference_backward(descriptor: WhereBackwardDescriptor, condition: Any, d_result: Any) -> Any:
@@ -147,7 +157,7 @@ class WherePlan(Plan[WhereDescriptor, WhereArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference)
     cases = WhereCases(WhereDescriptor)
-    kernels = _kernels("where", ALL)
+    kernels = _kernels("where", STORED)
 
 
 class WhereBackwardArgs(Args):
@@ -163,4 +173,4 @@ class WhereBackwardPlan(Plan[WhereBackwardDescriptor, WhereBackwardArgs]):
     category, op = OpCategory.TERNARY_ELEMENTWISE, WhereKind.WHERE
     reference = staticmethod(_reference_backward)
     cases = WhereCases(WhereBackwardDescriptor)
-    kernels = _kernels("where_backward", FLOATS)
+    kernels = _kernels("where_backward", (*FLOATS, *COMPLEXES))
