@@ -133,6 +133,21 @@ def affine_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -388,6 +403,66 @@ def average_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -719,6 +794,7 @@ def copysign_backward(
 def corrcoef(
     input: A,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -802,6 +878,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -817,6 +894,28 @@ def cov_backward(
     aweights: A | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def ctz(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
+    *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -929,6 +1028,21 @@ def cumulative_trapezoid_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def deg2rad(
     input: A,
     *,
@@ -1155,6 +1269,21 @@ def exp(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def exp1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def exp2(
     input: A,
     *,
@@ -1171,6 +1300,21 @@ def exp2_backward(
     stream: Stream | None = None,
 ) -> A: ...
 def exp_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def expi(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def expi_backward(
     d_result: A,
     input: A,
     *,
@@ -1210,6 +1354,21 @@ def expn_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None]: ...
+def factorial(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def factorial_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def float_power(
     input: A | float,
     exponent: A | float,
@@ -1344,6 +1503,22 @@ def frac_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def fresnel(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def frexp(
     input: A,
     *,
@@ -1368,6 +1543,13 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def gammasgn(
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -2294,6 +2476,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2308,6 +2491,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
     out: A | dict[str, Any] | None = None,
@@ -2495,6 +2679,36 @@ def modf(
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
     input: A,
     *,
     out: A | dict[str, Any] | None = None,
@@ -3545,6 +3759,36 @@ def rsub_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -3650,6 +3894,22 @@ def shifted_chebyshev_polynomial_v(
 def shifted_chebyshev_polynomial_w(
     input: A | float,
     n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sici(
+    input: A,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3816,6 +4076,73 @@ def softsign(
     stream: Stream | None = None,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spacing(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
     *,
@@ -4117,7 +4444,9 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
     *,
+    dtype: Any | None = None,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
@@ -4125,6 +4454,7 @@ def trace(
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

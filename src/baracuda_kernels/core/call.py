@@ -102,6 +102,8 @@ class Call:
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
         in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.finished
+        if finished is not None and not (len(self.returned) == 1 and self.returned[0] in self.made):
+            finished = self._finished
         launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
@@ -124,7 +126,7 @@ class Call:
                 raise
             except Exception as cause:
                 raise plan.failure(cause) from cause
-            return picked(sources) if finished is None else self._finished(picked(sources), sources[0])
+            return picked(sources) if finished is None else finished(picked(sources), sources[0])
 
         return fresh
 

@@ -91,13 +91,18 @@ class OneOf:
     def chosen(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The function that is called, and its arguments by their names."""
         common = {name: named[name] for name in COMMON if name in named}
-        own = renamed(self.name, self.synonyms, self._places[: len(given)], {n: named[n] for n in named if n not in common})
+        own = {name: named[name] for name in named if name not in common}
+        if [name for name in own if name in self.synonyms]:
+            own = renamed(self.name, self.synonyms, self._places[: len(given)], own)
         try:
-            bound = self.public.bind(*given, **own)
-        except TypeError as cause:
-            raise TypeError(f"{self.name}: {cause}") from None
-        name, arguments = self.choose(named, *bound.args, **bound.kwargs)
-        return name, arguments | common
+            name, arguments = self.choose(named, *given, **own)
+        except TypeError:
+            try:
+                self.public.bind(*given, **own)
+            except TypeError as cause:
+                raise TypeError(f"{self.name}: {cause}") from None
+            raise
+        return name, {**arguments, **common}
 
     def call_text(self) -> str:
         """How it is called, without what every function takes."""

@@ -77,6 +77,13 @@ def affine_backward(
     scale: A | float,
     shift: A | float,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -240,6 +247,34 @@ def average_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_j1(
+    input: A,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y0(
+    input: A,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y1(
+    input: A,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -410,6 +445,8 @@ def copysign_backward(
 ) -> tuple[A | None, A | None]: ...
 def corrcoef(
     input: A,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def corrcoef_backward(
     d_result: A,
@@ -461,6 +498,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
 ) -> A: ...
@@ -473,6 +511,16 @@ def cov_backward(
     aweights: A | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
+) -> A: ...
+def ctz(
+    input: A,
+) -> A: ...
+def cube(
+    input: A,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
 ) -> A: ...
 def cummax(
     input: A,
@@ -552,6 +600,13 @@ def cumulative_trapezoid_backward(
     dim: int = -1,
     axis: int = ...,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def deg2rad(
     input: A,
 ) -> A: ...
@@ -672,6 +727,13 @@ def erfinv_backward(
 def exp(
     input: A,
 ) -> A: ...
+def exp1(
+    input: A,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def exp2(
     input: A,
 ) -> A: ...
@@ -680,6 +742,13 @@ def exp2_backward(
     input: A,
 ) -> A: ...
 def exp_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def expi(
+    input: A,
+) -> A: ...
+def expi_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -699,6 +768,13 @@ def expn_backward(
     n: A | float,
     x: A | float,
 ) -> tuple[A | None, A | None]: ...
+def factorial(
+    input: A,
+) -> A: ...
+def factorial_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def float_power(
     input: A | float,
     exponent: A | float,
@@ -769,6 +845,14 @@ def frac_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def fresnel(
+    input: A,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+) -> A: ...
 def frexp(
     input: A,
 ) -> tuple[A, A]: ...
@@ -781,6 +865,9 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+) -> A: ...
+def gammasgn(
     input: A,
 ) -> A: ...
 def gcd(
@@ -1297,6 +1384,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1308,6 +1396,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1434,6 +1523,20 @@ def modf(
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k0(
+    input: A,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
     input: A,
 ) -> A: ...
 def mul(
@@ -2125,6 +2228,20 @@ def rsub_backward(
     other: A | float,
     alpha: float = 1.0,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -2189,6 +2306,14 @@ def shifted_chebyshev_polynomial_v(
 def shifted_chebyshev_polynomial_w(
     input: A | float,
     n: A | float,
+) -> A: ...
+def sici(
+    input: A,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
 ) -> A: ...
 def sigmoid(
     input: A,
@@ -2273,6 +2398,37 @@ def softsign(
     input: A,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spacing(
+    input: A,
+) -> A: ...
+def sparse_plus(
+    input: A,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spence(
+    input: A,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -2468,10 +2624,14 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
 ) -> A: ...
 def trapezoid(
     y: A,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import inf, nan
 
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function, no_derivative
 from baracuda_kernels.formula.functions.elementary import exp, log
 from baracuda_kernels.formula.functions.fits import in_f64
 from baracuda_kernels.formula.functions.gamma import digamma, lgamma
@@ -23,7 +23,7 @@ MOST_TERMS = 65536.0  # enough for orders up to 1e8
 BIG = 2.0**52
 
 
-@function(once_derived)
+@function(no_derivative)
 def igamma_grad_a(a: Expr, x: Expr) -> Expr:
     """The derivative of igamma(a, x) along a."""
     return in_f64(_slope, a, x)
@@ -35,7 +35,7 @@ def _slope(a: Expr, x: Expr) -> Expr:
     return where((a > 0) & (x >= 0), change, nan)
 
 
-@function(once_derived)
+@function(no_derivative)
 def random_gamma_grad(a: Expr, sample: Expr) -> Expr:
     """How a gamma variable of order a that is at `sample` changes with a."""
     return in_f64(lambda a, x: where((a > 0) & (x >= 0), where(eq(x, 0), 0.0, -_change(a, x)), nan), a, sample)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import inf, nan
 
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.elementary import exp, log
 from baracuda_kernels.formula.functions.fits import at_most, in_f64
 from baracuda_kernels.formula.functions.gamma import lgamma
@@ -205,7 +205,12 @@ def _slope_sum(a: Expr, b: Expr, x: Expr, scale: Expr, of_a: Expr, of_b: Expr) -
     return repeated(goes_on, step, zero, zero, zero, scale, a, b, x, of_a, of_b)
 
 
-@function(once_derived)
+def _unknown(d: Expr, y: Expr, *operands: Expr) -> tuple[Expr, ...]:
+    """The second derivatives along a and b, for which there is no formula."""
+    return (constant(nan, d.element),) * len(operands)
+
+
+@function(_unknown)
 def hyp1f1_slope_a(a: Expr, b: Expr, x: Expr) -> Expr:
     """The derivative of hyp1f1 along a."""
 
@@ -216,7 +221,7 @@ def hyp1f1_slope_a(a: Expr, b: Expr, x: Expr) -> Expr:
     return in_f64(slope, a, b, x)
 
 
-@function(once_derived)
+@function(_unknown)
 def hyp1f1_slope_b(a: Expr, b: Expr, x: Expr) -> Expr:
     """The derivative of hyp1f1 along b."""
 

@@ -7,7 +7,7 @@ from math import factorial, inf, pi
 from math import sqrt as root
 
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function, no_derivative
 from baracuda_kernels.formula.functions.elementary import exp, expm1, log, log1p
 from baracuda_kernels.formula.functions.fits import at_most, in_f64
 from baracuda_kernels.formula.functions.log_sums import log_ratio
@@ -20,6 +20,7 @@ __all__ = ["boxcox", "boxcox1p", "kl_div", "owens_t"]
 
 POWERS = 15  # of s², s up to 0.3: what is left is less than a rounding
 SLOPE = tuple(k / factorial(k + 1) for k in range(1, 20))  # of (exp(t) - 1) / t, for |t| ≤ 1
+BEND = tuple(k * (k - 1) / factorial(k + 1) for k in range(2, 21))
 
 
 def _kl_div_gradient(d: Expr, r: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -43,7 +44,15 @@ def _kl_div(x: Expr, y: Expr) -> Expr:
     return where((x > 0) & (y > 0), found, where(is_nan(x) | is_nan(y), x + y, where(eq(x, 0) & (y >= 0), y, inf)))
 
 
-@function(once_derived)
+@function(no_derivative)
+def power_bend(logarithm: Expr, exponent: Expr) -> Expr:
+    """The derivative of `power_slope` along the exponent."""
+    t = logarithm * exponent
+    far = fma(t * exp(t), t - 2, 2 * expm1(t)) / (t * t * t)
+    return logarithm * logarithm * logarithm * where(absolute(t) < 1, polynomial(t, BEND), far)
+
+
+@function(lambda d, y, logarithm, exponent: (d * logarithm * exp(logarithm * exponent), d * power_bend(logarithm, exponent)))
 def power_slope(logarithm: Expr, exponent: Expr) -> Expr:
     """The derivative of `power_less_one` along the exponent."""
     t = logarithm * exponent

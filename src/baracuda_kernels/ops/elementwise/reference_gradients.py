@@ -13,6 +13,7 @@ from numpy import exp, log, sqrt, where
 from scipy import special
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.ops.elementwise.reference_special import SLOPES as SPECIAL
 from baracuda_kernels.ops.elementwise.reference_values import REFERENCES, SELU_ALPHA, SELU_SCALE, hyp1f1_terms
 
 __all__ = ["GRADIENTS"]
@@ -174,6 +175,7 @@ GRADIENTS: dict[str, Gradient] = {
     "i0": _slope(special.i1), "i0e": _slope(lambda x: special.i1e(x) - numpy.sign(x) * special.i0e(x)),
     "i1": _slope(lambda x: special.ivp(1, x)),
     "i1e": _slope(lambda x: special.ivp(1, x) * exp(-numpy.abs(x)) - numpy.sign(x) * special.i1e(x)),
+    **{name: _slope(derivative) for name, derivative in SPECIAL.items()},
     # Activations.
     "relu": _slope(lambda x: x > 0), "relu6": _slope(lambda x: (x > 0) & (x < 6)),
     "leaky_relu": _slope(lambda x, slope: where(x > 0, 1, slope)),

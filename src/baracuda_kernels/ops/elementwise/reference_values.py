@@ -12,6 +12,7 @@ from scipy import special
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import NUMPY_NAMES, decode, encode
 from baracuda_kernels.ops.elementwise.reference_polynomials import POLYNOMIALS
+from baracuda_kernels.ops.elementwise.reference_special import VALUES as SPECIAL
 
 __all__ = ["BY_ELEMENT", "REFERENCES", "hyp1f1_terms"]
 
@@ -71,6 +72,10 @@ def _population_count(element: ElementKind, x: Any) -> Any:
 
 def _leading_zeros(element: ElementKind, x: Any) -> Any:
     return sum((x >> place == 0).astype(numpy.int64) for place in range(_bits(element)))
+
+
+def _trailing_zeros(element: ElementKind, x: Any) -> Any:
+    return sum((x & ((1 << place) - 1) == 0).astype(numpy.int64) for place in range(1, _bits(element))) + (x == 0)
 
 
 def _log1mexp(x: Any) -> Any:
@@ -166,6 +171,10 @@ def _next_after(element: ElementKind, x: Any, y: Any) -> Any:
     return where(numpy.isnan(x) | numpy.isnan(y), x + y, where(x == y, y, moved))
 
 
+def _spacing(element: ElementKind, x: Any) -> Any:
+    return _next_after(element, x, where(x < 0, -numpy.inf, numpy.inf)) - x
+
+
 def _ldexp(x: Any, y: Any) -> Any:
     return x * numpy.exp2(y / 2) * numpy.exp2(y / 2)
 
@@ -208,7 +217,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "isnan": numpy.isnan, "isinf": numpy.isinf, "isfinite": numpy.isfinite, "isneginf": lambda x: x == -numpy.inf,
     "isposinf": lambda x: x == numpy.inf, "isreal": numpy.isreal, "iscomplex": numpy.iscomplex,
     "signbit": lambda x: numpy.signbit(x) if _is_float(x) else x < 0, "logical_not": numpy.logical_not, "bitwise_not": numpy.invert,
-    "population_count": _population_count, "clz": _leading_zeros,
+    "population_count": _population_count, "clz": _leading_zeros, "ctz": _trailing_zeros, "spacing": _spacing,
     "exp": exp, "exp2": numpy.exp2, "expm1": numpy.expm1, "log": log, "log2": numpy.log2, "log10": numpy.log10,
     "log1p": numpy.log1p, "log1mexp": _log1mexp, "logit": _logit, "entr": special.entr,
     "sin": numpy.sin, "cos": numpy.cos, "tan": numpy.tan, "asin": numpy.arcsin, "acos": numpy.arccos, "atan": numpy.arctan,
@@ -220,6 +229,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "polygamma": _polygamma,
     "i0": lambda x: where(numpy.isinf(x), numpy.inf, special.i0(x)), "i0e": special.i0e,
     "i1": lambda x: where(numpy.isinf(x), x, special.i1(x)), "i1e": special.i1e,
+    **SPECIAL,
     # Activations.
     "relu": lambda x: numpy.maximum(x, 0), "relu6": lambda x: numpy.clip(x, 0, 6),
     "leaky_relu": lambda x, slope: where(x < 0, slope * x, x),
@@ -272,6 +282,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 
 # Those that take the element first.
 BY_ELEMENT = {
-    "bitwise_left_shift", "bitwise_right_shift", "clz", "mulhi", "nan_to_num", "nextafter", "population_count", "reduce_precision",
-    "shift_right_logical",
+    "bitwise_left_shift", "bitwise_right_shift", "clz", "ctz", "mulhi", "nan_to_num", "nextafter", "population_count", "reduce_precision",
+    "shift_right_logical", "spacing",
 }  # fmt: skip

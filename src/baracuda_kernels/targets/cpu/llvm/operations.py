@@ -52,6 +52,8 @@ class Emitter:
         return ir.Constant(self.register(element), [value] * self.lanes)
 
     def splat(self, value: ir.Value) -> ir.Value:
+        if isinstance(value.type, ir.ArrayType):
+            return self._part("complex", *(self.splat(self.builder.extract_value(value, place)) for place in range(2)))
         kind, first = self.vector(value.type), ir.Constant(ir.IntType(32), 0)
         one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, first)
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
