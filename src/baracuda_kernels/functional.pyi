@@ -292,6 +292,14 @@ def argmin(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def array_equiv(
+    a1: A,
+    a2: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def asin(
     input: A,
     *,
@@ -563,6 +571,40 @@ def bitwise_xor(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def boxcox(
+    x: A | float,
+    lmbda: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def boxcox1p(
+    x: A | float,
+    lmbda: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def boxcox1p_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
+def boxcox_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def cast(
     input: A,
     dtype: Any,
@@ -627,6 +669,38 @@ def celu_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def clamp(
     input: A | float,
     min: A | float | None = None,
@@ -653,6 +727,23 @@ def clz(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def comb(
+    N: A | float,
+    k: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def comb_backward(
+    d_result: A,
+    N: A | float,
+    k: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def complex(
     real: A,
     imag: A,
@@ -1246,6 +1337,23 @@ def expm1_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def expn(
+    n: A | float,
+    x: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def expn_backward(
+    d_result: A,
+    n: A | float,
+    x: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def factorial(
     input: A,
     *,
@@ -1639,6 +1747,41 @@ def heaviside(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def hermite_polynomial_h(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def hermite_polynomial_he(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def hyp1f1(
+    a: A | float,
+    b: A | float,
+    x: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def hyp1f1_backward(
+    d_result: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None, A | None]: ...
 def hypot(
     input: A | float,
     other: A | float,
@@ -1719,6 +1862,14 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def igamma_grad_a(
+    a: A | float,
+    x: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -1824,6 +1975,23 @@ def isreal(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def kl_div_elementwise(
+    p: A | float,
+    q: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def kl_div_elementwise_backward(
+    d_result: A,
+    p: A | float,
+    q: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def l1_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1876,6 +2044,14 @@ def l2_norm_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def laguerre_polynomial_l(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
 def lcm(
     input: A | float,
     other: A | float,
@@ -1921,6 +2097,14 @@ def leaky_relu_backward(
     d_result: A,
     input: A,
     negative_slope: float = 0.01,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def legendre_polynomial_p(
+    input: A | float,
+    n: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3018,6 +3202,23 @@ def norm_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def owens_t(
+    h: A | float,
+    a: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def owens_t_backward(
+    d_result: A,
+    h: A | float,
+    a: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def pairwise_distance(
     x1: A,
     x2: A,
@@ -3075,6 +3276,23 @@ def percentile_backward(
     preference: PlanPreference | None = None,
     stream: Stream | None = None,
 ) -> A: ...
+def poch(
+    z: A | float,
+    m: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def poch_backward(
+    d_result: A,
+    z: A | float,
+    m: A | float,
+    *,
+    out: tuple[A | None, ...] | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> tuple[A | None, A | None]: ...
 def polar(
     abs: A,
     angle: A,
@@ -3256,6 +3474,14 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def random_gamma_grad(
+    a: A | float,
+    sample: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,
@@ -3636,6 +3862,38 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def shifted_chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def shifted_chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def shifted_chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+    *,
+    out: A | dict[str, Any] | None = None,
+    preference: PlanPreference | None = None,
+    stream: Stream | None = None,
+) -> A: ...
+def shifted_chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
     *,
     out: A | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

@@ -54,6 +54,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 STEPS: dict[str, Callable[..., Any]] = {
     "affine": lambda x, scale, shift: x * scale + shift,
+    "array_equiv": torch.equal,
     "average": lambda x, weights: (x * weights).sum() / weights.sum(),
     "beta": lambda x, y: (torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)).exp(),
     "betaln": lambda x, y: torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y),
@@ -121,8 +122,9 @@ STEPS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # Of which PyTorch has none, or not of floats.
 WITHOUT = (
-    "betainc", "bitcast", "dawsn", "exp1", "expi", "fresnel", "gammasgn", "imag", "iscomplex", "reduce_precision", "rope", "sici",
-    "spacing", "spence", "ssd_chunk_scan",
+    "betainc", "bitcast", "boxcox", "boxcox1p", "comb", "dawsn", "exp1", "expi", "expn", "fresnel", "gammasgn", "hyp1f1", "igamma_grad_a",
+    "imag", "iscomplex", "kl_div_elementwise", "owens_t", "poch", "random_gamma_grad", "reduce_precision", "rope", "sici", "spacing", "spence",
+    "ssd_chunk_scan",
 )  # fmt: skip
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "gradient": ((4, 6), (4,)),

@@ -32,13 +32,14 @@ REFUSED = (
     "gradient", "heaviside", "isclose", "lerp", "log_ndtr", "modified_bessel_k0", "modified_bessel_k1", "nanpercentile", "nanquantile",
     "ndtri", "percentile", "polar", "prelu", "quantile", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sdpa",
     "spherical_bessel_j0", "zeta",
+    *(name for name in FUNCTIONS if "_polynomial_" in name),
 )  # fmt: skip
 # Where PyTorch rounds to the elements of operands between steps that are one here.
 ROUNDED_BETWEEN = (
     "average", "beta", "betaln", "cosine_similarity", "cov", "corrcoef", "cumulative_trapezoid", "geglu", "glu", "gradient", "ldexp",
     "logmeanexp", "rel_entr", "swiglu", "tanhshrink", "trapezoid",
 )  # fmt: skip
-WITHOUT_FAKES = ("allclose", "corrcoef", "cov", "equal", "prelu")  # that PyTorch does with values alone, or with CUDA
+WITHOUT_FAKES = ("allclose", "array_equiv", "corrcoef", "cov", "equal", "prelu")  # that need values or CUDA
 CLOSE = {BF16: 2.0**-6, F16: 2.0**-9, F32: 4e-6, F64: 1e-9}
 
 

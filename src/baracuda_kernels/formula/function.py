@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from baracuda_kernels.formula.complex import is_complex, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function"]
+__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function", "no_derivative"]
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,8 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
         return made
 
     return declare
+
+
+def no_derivative(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
+    """The gradient of what no framework derives, or not twice."""
+    raise TypeError(f"{y.operation}: has no derivative here")

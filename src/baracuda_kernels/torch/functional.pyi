@@ -186,6 +186,10 @@ def argmin(
     axis: int | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def array_equiv(
+    a1: A,
+    a2: A,
+) -> A: ...
 def asin(
     input: A,
 ) -> A: ...
@@ -327,6 +331,24 @@ def bitwise_xor(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def boxcox(
+    x: A | float,
+    lmbda: A | float,
+) -> A: ...
+def boxcox1p(
+    x: A | float,
+    lmbda: A | float,
+) -> A: ...
+def boxcox1p_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+) -> tuple[A | None, A | None]: ...
+def boxcox_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+) -> tuple[A | None, A | None]: ...
 def cast(
     input: A,
     dtype: Any,
@@ -359,6 +381,22 @@ def celu_backward(
     input: A,
     alpha: float = 1.0,
 ) -> A: ...
+def chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
+) -> A: ...
 def clamp(
     input: A | float,
     min: A | float | None = None,
@@ -373,6 +411,15 @@ def clamp_backward(
 def clz(
     input: A,
 ) -> A: ...
+def comb(
+    N: A | float,
+    k: A | float,
+) -> A: ...
+def comb_backward(
+    d_result: A,
+    N: A | float,
+    k: A | float,
+) -> tuple[A | None, A | None]: ...
 def complex(
     real: A,
     imag: A,
@@ -712,6 +759,15 @@ def expm1_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def expn(
+    n: A | float,
+    x: A | float,
+) -> A: ...
+def expn_backward(
+    d_result: A,
+    n: A | float,
+    x: A | float,
+) -> tuple[A | None, A | None]: ...
 def factorial(
     input: A,
 ) -> A: ...
@@ -921,6 +977,25 @@ def heaviside(
     input: A | float,
     values: A | float,
 ) -> A: ...
+def hermite_polynomial_h(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def hermite_polynomial_he(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def hyp1f1(
+    a: A | float,
+    b: A | float,
+    x: A | float,
+) -> A: ...
+def hyp1f1_backward(
+    d_result: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def hypot(
     input: A | float,
     other: A | float,
@@ -961,6 +1036,10 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
+) -> A: ...
+def igamma_grad_a(
+    a: A | float,
+    x: A | float,
 ) -> A: ...
 def igammac(
     input: A | float,
@@ -1010,6 +1089,15 @@ def isposinf(
 def isreal(
     input: A,
 ) -> A: ...
+def kl_div_elementwise(
+    p: A | float,
+    q: A | float,
+) -> A: ...
+def kl_div_elementwise_backward(
+    d_result: A,
+    p: A | float,
+    q: A | float,
+) -> tuple[A | None, A | None]: ...
 def l1_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -1050,6 +1138,10 @@ def l2_norm_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def laguerre_polynomial_l(
+    input: A | float,
+    n: A | float,
+) -> A: ...
 def lcm(
     input: A | float,
     other: A | float,
@@ -1075,6 +1167,10 @@ def leaky_relu_backward(
     d_result: A,
     input: A,
     negative_slope: float = 0.01,
+) -> A: ...
+def legendre_polynomial_p(
+    input: A | float,
+    n: A | float,
 ) -> A: ...
 def lerp(
     input: A | float,
@@ -1790,6 +1886,15 @@ def norm_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def owens_t(
+    h: A | float,
+    a: A | float,
+) -> A: ...
+def owens_t_backward(
+    d_result: A,
+    h: A | float,
+    a: A | float,
+) -> tuple[A | None, A | None]: ...
 def pairwise_distance(
     x1: A,
     x2: A,
@@ -1835,6 +1940,15 @@ def percentile_backward(
     keepdims: bool = ...,
     method: str = ...,
 ) -> A: ...
+def poch(
+    z: A | float,
+    m: A | float,
+) -> A: ...
+def poch_backward(
+    d_result: A,
+    z: A | float,
+    m: A | float,
+) -> tuple[A | None, A | None]: ...
 def polar(
     abs: A,
     angle: A,
@@ -1950,6 +2064,10 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
+) -> A: ...
+def random_gamma_grad(
+    a: A | float,
+    sample: A | float,
 ) -> A: ...
 def real(
     input: A,
@@ -2172,6 +2290,22 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
 ) -> A: ...
 def sici(
     input: A,

@@ -7,6 +7,8 @@ from baracuda_kernels.ops.elementwise import (
     binary_rows,
     complex_rows,
     gated_rows,
+    polynomial_rows,
+    several_operand_rows,
     special_rows,
     ternary_rows,
     unary_rows,
@@ -23,6 +25,6 @@ def _by_name(*tables: tuple[ElementwiseRow, ...]) -> dict[str, ElementwiseRow]:
 
 
 UNARY = _by_name(unary_rows.ROWS, activation_rows.ROWS, special_rows.ROWS)
-BINARY = _by_name(binary_rows.ROWS)
-TERNARY = _by_name(ternary_rows.ROWS)
+BINARY = _by_name(binary_rows.ROWS, polynomial_rows.ROWS, several_operand_rows.BINARY)
+TERNARY = _by_name(ternary_rows.ROWS, several_operand_rows.TERNARY)
 GATED = _by_name(gated_rows.ROWS)

@@ -22,7 +22,8 @@ from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, Program, read_by, register
-from baracuda_kernels.formula.operations import OPERATIONS
+from baracuda_kernels.formula.loops import outside_loops
+from baracuda_kernels.formula.operations import NODES
 from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
 __all__ = [
@@ -66,8 +67,9 @@ class FusedDescriptor(OnElements):
         except (ValueError, IndexError, KeyError, TypeError):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", self.formula, wanted)
             return
-        unknown = {each.operation for each in program.order} - {*OPERATIONS, *PARTS, "input", "parameter", "constant"}
+        unknown = {each.operation for each in program.order} - {*NODES, *PARTS}
         is_whole = bool(program.results) and len(program.results) == len(program.outputs)
+        is_whole &= set(program.results) <= set(outside_loops(program.order))
         operands = len(program.inputs) - self.HAS_UPSTREAM
         if (
             unknown

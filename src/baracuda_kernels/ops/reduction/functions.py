@@ -284,6 +284,12 @@ def equal(input: View, other: View) -> ReduceJointDescriptor:
     return ReduceJointDescriptor(*_joint("equal", input, other))
 
 
+@function(ReduceJointPlan, names={"a1": "input", "a2": "other"})
+def array_equiv(a1: View, a2: View) -> ReduceJointDescriptor:
+    """Whether all elements are equal once both are broadcast; NaN is not equal to itself."""
+    return ReduceJointDescriptor(*_joint("equal", a1, a2))
+
+
 @function(ReduceToPlan)
 def sum_to_size(input: View, size: tuple[int, ...]) -> ReduceToDescriptor:
     """The sum to a shape that broadcasts to that of the input."""
