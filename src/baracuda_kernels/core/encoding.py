@@ -53,7 +53,8 @@ def decode(data: Any, element: ElementKind) -> Any:
         return numpy.ascontiguousarray(data).view(numpy.uint64)
     if element is ElementKind.BF16:
         words = numpy.ascontiguousarray(data).view(numpy.uint16).astype(numpy.uint32)
-        return (words << 16).view(numpy.float32).astype(numpy.float64)
+        with numpy.errstate(invalid="ignore"):  # NaN of all kinds
+            return (words << 16).view(numpy.float32).astype(numpy.float64)
     wide = {"f": "float64", "i": "int64", "u": "int64", "b": "int64", "c": "complex128"}[numpy.dtype(NUMPY_NAMES[element]).kind]
     return numpy.ascontiguousarray(data).view(NUMPY_NAMES[element]).astype(wide)
 

@@ -166,7 +166,7 @@ def read_only(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
 
 def self_overlap(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
     """All of an output in one place: an array of a framework, as only those can be made so."""
-    if operand.writes and situation.placed[operand.name].shape:
+    if operand.writes and math.prod(situation.placed[operand.name].shape) > 1:
         import torch
 
         repeated = torch.zeros(1, device=str(situation.plan.device)).expand(situation.placed[operand.name].shape)

@@ -41,7 +41,7 @@ def _within(input: Any, target: ElementKind) -> Any:
     import numpy
 
     if target.is_float:
-        return numpy.clip(numpy.asarray(input, numpy.float64), -_largest(target), _largest(target))
+        return numpy.clip(numpy.asarray(numpy.real(input), numpy.float64), -_largest(target), _largest(target))
     if numpy.asarray(input).dtype.kind == "f":
         return input  # floats saturate as they become integers
     limits = numpy.iinfo(NUMPY_NAMES[target])
