@@ -127,7 +127,7 @@ def _callback(function: Function, arrays: Mapping[str, Any], options: Mapping[st
     }
     views = {name: View(function.name, name, layout) for name, layout in layouts.items()}
     descriptor = function.describe(**{name: views.get(name) for name in function.inputs}, **options)
-    planned(function.plan, descriptor, _CPU, preference)
+    planned(function.plan, descriptor.for_any_numbers(), _CPU, preference)
     function.check_inputs(descriptor, layouts, _CPU)
     there = function.results(descriptor, options)
     made = {name: function.outputs[name].contiguous_layout(descriptor, _CPU) for name in there}

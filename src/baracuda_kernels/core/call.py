@@ -17,6 +17,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.kernel import Launch
+from baracuda_kernels.core.launch_numbers import words_of
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
@@ -57,8 +58,16 @@ class Call:
     """A function with certain layouts and options, ready to be repeated with other arrays."""
 
     def __init__(
-        self, function: Function, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
+        self,
+        function: Function,
+        framework: Framework,
+        plan: Plan[Any, Any],
+        given: Mapping[str, Layout],
+        returned: Sequence[str],
+        order: Sequence[str],
+        numbers: Mapping[str, float],
     ) -> None:
+        """Arrays, and numbers that come with the launch, are given in this order; those of `numbers` that are not are as they are there."""
         operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan
         self.given, self.returned = dict(given), tuple(returned)
@@ -70,9 +79,14 @@ class Call:
         self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
         self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
         self.made = tuple(made)
-        # Where operands and results are found among what is given and made; last of all stands nothing, for those left out.
-        together = [*given, *made, None]
-        self.places = [together.index(operand.name) if operand.name in together else len(together) - 1 for operand in operands]
+        # Where operands and results are found among what is given and made; behind it stands nothing, for those left out, and the numbers that
+        # are always the same.
+        together = [*order, *made, None]
+        self.given_layouts = [given.get(name) for name in order]
+        self.arrays = {name: order.index(name) for name in given}
+        self.numbers, self.constants = dict(numbers), [name for name in numbers if name not in order]
+        self.places = [together.index(operand.name if operand.name in (*given, *made) else None) for operand in operands]
+        self.number_places = [[*together, *self.constants].index(name) for name in numbers]
         self.results = [together.index(name if name in made else None) for name in returned]
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
@@ -89,7 +103,7 @@ class Call:
             else:
                 self.plan.check_stream(stream)
             with self._queued_on(stream):
-                self._used_on(stream, sources)
+                self._used_on(stream, [sources[place] for place in self.arrays.values()])
                 return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
         except Error as error:
             raise self._by_our_names(error) from error.__cause__
@@ -99,7 +113,10 @@ class Call:
         hand, and what is the same in every call is checked in the first."""
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
-        in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.framework.finished
+        in_order, picked = itemgetter(*self.places, *self.number_places), itemgetter(*self.results)
+        finished, first = self.framework.finished, min(self.arrays.values())
+        rest = (0, *words_of(self.numbers[name] for name in self.constants))
+        alone = len(makers) == 1 and self.results == [len(self.given_layouts)]  # one array is made, and is the result
         launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
@@ -110,8 +127,9 @@ class Call:
                 array = make()
                 sources.append(array)
                 addresses.append(address_of(array))
-            sources.append(None)
-            addresses.append(0)
+            if not alone:
+                sources.append(None)
+            addresses += rest
             workspace = 0
             if lend is not None:
                 lent = lend()
@@ -122,7 +140,9 @@ class Call:
                 raise
             except Exception as cause:
                 raise plan.failure(cause) from cause
-            return picked(sources) if finished is None else self._finished(picked(sources), sources[0])
+            if finished is None:
+                return array if alone else picked(sources)
+            return self._finished(picked(sources), sources[first])
 
         return fresh
 
@@ -137,15 +157,21 @@ class Call:
             return out
         outputs = self._outputs(out)
         self._used_on(stream, outputs.values())
-        operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
+        operands: dict[str, Any] = {
+            name: TensorRef.over(addresses[place], self.given[name], sources[place]) for name, place in self.arrays.items()
+        }
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
         together = operands | made | outputs
         both = zip(self.plan.args_type.OPERANDS, self.operands, strict=True)
         args = self.plan.args_type(**{declared.name: together[ours.name] for declared, ours in both if ours.name in together})
+        args.numbers = self._numbers(sources)
         self.plan.run(stream, self._workspace(), args)
         if self.framework.written is not None:
             self.framework.written(outputs.values())
-        arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
+        arrays = [
+            self._finish(made[name], sources[min(self.arrays.values())]) if name in made else outputs.get(name)
+            for name in self.returned
+        ]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _workspace(self) -> Workspace:
@@ -162,9 +188,14 @@ class Call:
             return None
         if self._derivative(out):
             return None
-        together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given.values(), seen[1]], strict=True), (None, 0, None)]
+        together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given_layouts, seen[1]], strict=True), (None, 0, None)]
         data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
-        return self.plan.args_type.over(data, layouts, at)
+        return self.plan.args_type.over(data, layouts, at, self._numbers(sources))
+
+    def _numbers(self, sources: list[Any]) -> dict[str, float]:
+        """The numbers of a launch by the plan's names for them, of what is given."""
+        places = zip(self.plan.descriptor.launch_numbers, self.numbers.values(), self.number_places, strict=True)
+        return {name: float(sources[place]) if place < len(self.given_layouts) else number for name, number, place in places}
 
     def _queued_on(self, stream: Stream) -> Any:
         """Allocates on the stream that uses the memory, so that the allocator does not reuse it too early."""

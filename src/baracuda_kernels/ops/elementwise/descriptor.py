@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import LIMITS, ElementKind
@@ -16,6 +16,7 @@ from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
 __all__ = [
+    "ANY_NUMBER",
     "BinaryBackwardDescriptor",
     "BinaryDescriptor",
     "BinaryKind",
@@ -29,6 +30,8 @@ __all__ = [
     "UnaryBackwardDescriptor",
     "UnaryDescriptor",
     "UnaryKind",
+    "numbers_fit",
+    "parameters_of",
     "scalars_fit",
 ]
 
@@ -39,18 +42,30 @@ TernaryKind = Enum("TernaryKind", {name.upper(): name for name in TERNARY}, modu
 GatedActivationKind = Enum("GatedActivationKind", {name.upper(): name for name in GATED}, module=__name__)  # type: ignore[misc]
 
 
+def parameters_of(table: Mapping[str, ElementwiseRow]) -> tuple[str, ...]:
+    """The names of all parameters of a table's rows."""
+    return tuple(dict.fromkeys(parameter.name for row in table.values() for parameter in row.parameters))
+
+
+ANY_NUMBER = 1.0  # of every element: what stands for a number that comes with the launch
+
+
 def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: Collection[float] = ()) -> Iterator[Reason]:
     """One of the operands is a tensor, and those that are numbers are numbers of the element, or of what is `open` to all."""
     if None not in values.values():
         name, value = next(iter(values.items()))
         yield Reason(ReasonCode.INCONSISTENT, f"{name}_value", value, "None, for one operand at least")
+    yield from numbers_fit(element, {f"{name}_value": value for name, value in values.items() if value is not None}, open)
+
+
+def numbers_fit(element: ElementKind, numbers: Mapping[str, float], open: Collection[float] = ()) -> Iterator[Reason]:
+    """They are numbers of the element, or of what is `open` to all."""
     if element.is_float:
         return
     low, high = LIMITS.get(element, (0, 1))
-    for name, value in values.items():
-        if value is not None and not (low <= value <= high and value.is_integer()) and value not in open:
-            wanted = f"an integer from {low} to {high}, for {element}"
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, f"{name}_value", value, wanted)
+    for name, number in numbers.items():
+        if not (low <= number <= high and number.is_integer()) and number not in open:
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, number, f"an integer from {low} to {high}, for {element}")
 
 
 @dataclass(frozen=True)
@@ -91,9 +106,24 @@ class ElementwiseDescriptor(OnElements):
         return program_of(descriptor, self.kind, self.element, tuple(number is None for number in self.values))
 
     @property
-    def numbers(self) -> Numbers:
+    def launch_numbers(self) -> Mapping[str, float]:
         """The parameters, those of the op where none were given, and the operands that are numbers."""
-        return (*self.row_numbers, *(number for number in self.values if number is not None))
+        own = {parameter.name: number for parameter, number in zip(self.row.parameters, self.row_numbers, strict=True)}
+        return own | {name: number for name, number in zip(self.OPERANDS, self.values, strict=True) if number is not None}
+
+    def for_any_numbers(self) -> Self:
+        given = [name for name, number in zip(self.OPERANDS, self.values, strict=True) if number is not None]
+        values: dict[str, Any] = {f"{name}_value": ANY_NUMBER for name in given}
+        return replace(self, parameters=(), **values) if self.parameters or values else self
+
+    def reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
+        operands = {name: numbers[name] for name in self.OPERANDS if name in numbers}
+        yield from numbers_fit(self.element, operands, self.row.left_out.values())
+
+    @property
+    def numbers(self) -> Numbers:
+        """Those of a launch, in the order in which kernels take them."""
+        return tuple(self.launch_numbers.values())
 
     @property
     def row_numbers(self) -> Numbers:

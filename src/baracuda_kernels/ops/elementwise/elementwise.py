@@ -24,6 +24,7 @@ from baracuda_kernels.ops.elementwise.descriptor import (
     TernaryDescriptor,
     UnaryBackwardDescriptor,
     UnaryDescriptor,
+    parameters_of,
 )
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
@@ -71,6 +72,7 @@ def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool =
 
 
 class UnaryArgs(Args):
+    NUMBERS = parameters_of(UNARY)
     input: TensorRef = read("shape", "the operand", broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input",))
 
@@ -85,6 +87,7 @@ class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
 
 
 class UnaryBackwardArgs(Args):
+    NUMBERS = parameters_of(UNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
     input: TensorRef = read("shape", "the operand", broadcasts=True)
     d_input: TensorMut = write("shape", "the gradient of the operand", may_be=("d_result", "input"))
@@ -100,6 +103,7 @@ class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
 
 
 class BinaryArgs(Args):
+    NUMBERS = parameters_of(BINARY)
     input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
     other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "other"))
@@ -115,6 +119,7 @@ class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
 
 
 class BinaryBackwardArgs(Args):
+    NUMBERS = parameters_of(BINARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
     input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
     other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
@@ -136,6 +141,7 @@ class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
 
 
 class TernaryArgs(Args):
+    NUMBERS = parameters_of(TERNARY)
     input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
     second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
     third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
@@ -152,6 +158,7 @@ class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
 
 
 class TernaryBackwardArgs(Args):
+    NUMBERS = parameters_of(TERNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
     input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
     second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
@@ -177,6 +184,7 @@ class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
 
 
 class GatedActivationArgs(Args):
+    NUMBERS = parameters_of(GATED)
     first: TensorRef = read("shape", "the first half", broadcasts=True)
     second: TensorRef = read("shape", "the second half", broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("first", "second"))
@@ -192,6 +200,7 @@ class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
 
 
 class GatedActivationBackwardArgs(Args):
+    NUMBERS = parameters_of(GATED)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
     first: TensorRef = read("shape", "the first half", broadcasts=True)
     second: TensorRef = read("shape", "the second half", broadcasts=True)

@@ -76,7 +76,7 @@ def where(
     return WhereDescriptor(broadcast_shape("where", operands), element, values["input"], values["other"])
 
 
-@function(WhereBackwardPlan)
+@function(WhereBackwardPlan, numbers=("input_value", "other_value"))  # whatever they are: no gradient depends on them
 def where_backward(
     condition: View, d_result: View, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereBackwardDescriptor:

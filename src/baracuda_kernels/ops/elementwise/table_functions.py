@@ -25,7 +25,7 @@ class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
     def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: ElementwiseRow) -> None:
-        super().__init__(describe, plan, gradient, names)
+        super().__init__(describe, plan, gradient, names, _numbers(row))
         self.row, self.former = row, row.former
 
     @staticmethod
@@ -58,6 +58,11 @@ class Elementwise(Function):
             row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
         found = row.formula_for(like.element)(*operands)
         return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
+
+
+def _numbers(row: ElementwiseRow) -> tuple[str, ...]:
+    """The parameters that no other row is chosen by."""
+    return tuple(each.name for each in row.parameters if row.choice is None or each.name != row.choice.option)
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:
@@ -96,7 +101,7 @@ def backward(row: ElementwiseRow, plan: Any, of: str, upstream: str) -> Function
     says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
     describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
+    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"}, _numbers(row))
     function.former = row.former
     return function
 
@@ -120,7 +125,7 @@ def _description(
         element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
         values |= {each: row.left_out[each] for each in absent}
         own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else number for number in own)
+        parameters = tuple(math.nan if number is None else float(number) if isinstance(number, bool) else number for number in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:

@@ -15,7 +15,7 @@ __all__ = ["elementwise", "of_complexes"]
 
 def elementwise(problem: Any, device: Device) -> Bind:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return of_present(kernel(problem.program, problem.shape, device, problem.numbers))
+    return of_present(kernel(problem.program, problem.shape, device, None), problem.program.parameters)
 
 
 def of_complexes(problem: Any, device: Device) -> Bind:

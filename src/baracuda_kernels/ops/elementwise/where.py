@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
@@ -20,7 +20,7 @@ from baracuda_kernels.core.tensor import TensorMut, TensorRef
 from baracuda_kernels.formula.expression import Program, input_of, parameter_of
 from baracuda_kernels.formula.operations import where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
-from baracuda_kernels.ops.elementwise.descriptor import TensorsOrNumbers, scalars_fit
+from baracuda_kernels.ops.elementwise.descriptor import ANY_NUMBER, TensorsOrNumbers, numbers_fit, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 from baracuda_kernels.ops.elementwise.rounding import converted
 from baracuda_kernels.ops.elementwise.rows import ALL
@@ -58,7 +58,22 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
 
     @property
     def numbers(self) -> Numbers:
-        return () if self.IS_BACKWARD else tuple(each for each in (self.input_value, self.other_value) if each is not None)
+        return tuple(self.launch_numbers.values())
+
+    @property
+    def launch_numbers(self) -> Mapping[str, float]:
+        """The choices that are numbers; gradients depend on none."""
+        values = {} if self.IS_BACKWARD else {"input": self.input_value, "other": self.other_value}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def for_any_numbers(self) -> Self:
+        values: dict[str, Any] = {
+            name: None if getattr(self, name) is None else ANY_NUMBER for name in ("input_value", "other_value")
+        }
+        return replace(self, **values)
+
+    def reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
+        yield from numbers_fit(self.element, numbers)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from baracuda_kernels.targets.cuda.runtime.triton_launch import (
     Argument,
     At,
     Count,
+    Given,
     Step,
     TritonLaunch,
     bits_of,
@@ -199,8 +200,9 @@ LONG = 170  # operations of a formula from which on the compiler would spill
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
 
-def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] = ()) -> Bind:
-    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch."""
+def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] | None = ()) -> Bind:
+    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch. Without parameters (None) a launch is given their
+    bits, behind the addresses."""
 
     def bind(layouts: tuple[Layout | None, ...]) -> Launch:
         return launcher(device, *calls(program, shape, [layout.stride for layout in layouts if layout is not None], parameters))
@@ -212,7 +214,7 @@ def calls(
     program: Program,
     shape: Shape,
     strides: Sequence[Sequence[int]],
-    parameters: Sequence[float] = (),
+    parameters: Sequence[float] | None = (),
     counted: Collection[int] = (),
 ) -> list[TritonLaunch]:
     """What is launched for operands of these strides, inputs before outputs. Inputs that are `counted` are in no memory: each is its offset."""
@@ -236,17 +238,18 @@ class Operands(NamedTuple):
     program: Program
     places: tuple[int, ...]  # among the op's operands
     elements: tuple[ElementKind, ...]
-    numbers: tuple[Step, ...]  # the parameters' bits
+    numbers: tuple[Step | Given, ...]  # the parameters' bits
     counted: frozenset[int]  # places of what is in no memory
 
     @classmethod
-    def of(cls, program: Program, parameters: Sequence[float], counted: Collection[int]) -> Operands:
+    def of(cls, program: Program, parameters: Sequence[float] | None, counted: Collection[int]) -> Operands:
         count, inputs = len(program.inputs), inputs_of(program)
+        behind = count + len(program.outputs)
         return cls(
             program,
-            (*inputs, *range(count, count + len(program.outputs))),
+            (*inputs, *range(count, behind)),
             (*(COUNTED if place in counted else program.inputs[place] for place in inputs), *program.outputs),
-            bits_of(parameters),
+            tuple(Given(behind + place) for place in range(program.parameters)) if parameters is None else bits_of(parameters),
             frozenset(counted),
         )
 
