@@ -9,8 +9,11 @@ import jax
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
+from baracuda_kernels.arrays import numpy_arrays
+from baracuda_kernels.arrays.jax_arrays import FRAMEWORK
 from baracuda_kernels.arrays.numpy_arrays import dtype_of
-from baracuda_kernels.core.call import planned
+from baracuda_kernels.core.arrays import see
+from baracuda_kernels.core.call import Call, planned
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import rejection
@@ -125,18 +128,20 @@ def _callback(function: Function, arrays: Mapping[str, Any], options: Mapping[st
     layouts = {  # as the callback will get them
         name: Layout.of(ElementKind.of(array.dtype), array.shape, row_major(array.shape), _CPU) for name, array in arrays.items()
     }
-    views = {name: View(function.name, name, layout) for name, layout in layouts.items()}
+    views = {name: View(function.name, name, layout, FRAMEWORK) for name, layout in layouts.items()}
     descriptor = function.describe(**{name: views.get(name) for name in function.inputs}, **options)
-    planned(function.plan, descriptor.for_any_numbers(), _CPU, preference)
+    plan = planned(function.plan, descriptor.for_any_numbers(), _CPU, preference)
     function.check_inputs(descriptor, layouts, _CPU)
     there = function.results(descriptor, options)
     made = {name: function.outputs[name].contiguous_layout(descriptor, _CPU) for name in there}
     shapes = {name: jax.ShapeDtypeStruct(layout.shape, dtype_of(layout.element)) for name, layout in made.items()}
     returned = function.returned(options)
+    numbers = {function.names.get(name, name): number for name, number in descriptor.launch_numbers.items()}
+    call = Call(function, numpy_arrays.FRAMEWORK, plan, function.broadcast(descriptor, layouts), returned, tuple(arrays), numbers)
 
     def on_the_host(*values: Any) -> tuple[Any, ...]:
-        given = dict.fromkeys(function.inputs) | dict(zip(arrays, map(numpy.asarray, values), strict=True))
-        result = function(**given, **options, preference=preference)
+        sources = [numpy.require(value, requirements=["C", "A"]) for value in values]
+        result = call.run(sources, [see(source)[0] for source in sources], None, None)
         return result if isinstance(result, tuple) else (result,)
 
     results: tuple[Any, ...] = jax.pure_callback(

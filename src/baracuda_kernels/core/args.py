@@ -50,10 +50,16 @@ class Operand:
     shared_axes: tuple[int, ...]
     broadcasts: bool  # whether functions take smaller arrays for it
     scalar: str | None  # the descriptor's field that has its number, where functions take one instead of an array
+    promotes: bool  # whether it is converted to the problem's main dtype as it is read, whatever its own
 
     @property
     def writes(self) -> bool:
         return self.access is not Access.READ
+
+    @property
+    def is_computed_with(self) -> bool:
+        """Whether it is read in the problem's main dtype, or converted to it."""
+        return self.promotes or self.element_rule == "element"
 
     @property
     def view(self) -> type[TensorRef]:
@@ -129,15 +135,16 @@ def _declare(
     shared_axes: tuple[int, ...] = (),
     broadcasts: bool = False,
     scalar: str | None = None,
+    promotes: bool = False,
 ) -> Any:
-    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts, scalar)
+    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts, scalar, promotes)
 
 
 def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
     """An input. `shape` names a descriptor attribute (or several, any of which will do), as does `element`; `present` names a
     flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides; functions
     take an array of any shape that `broadcasts` to its own, a plan only a view that has that shape; `scalar` names the field that
-    has the number for which there is no array."""
+    has the number for which there is no array; of an operand that `promotes`, `element` names a field that is None if it is as the problem."""
     return _declare(Access.READ, shape, doc, **rules)
 
 

@@ -70,7 +70,8 @@ class Call:
         """Arrays, and numbers that come with the launch, are given in this order; those of `numbers` that are not are as they are there."""
         operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan
-        self.given, self.returned = dict(given), tuple(returned)
+        self.given, self.returned, self.order = dict(given), tuple(returned), tuple(order)
+        self.others: dict[ElementKind, Call] = {}  # that write their result in another dtype
         made = {
             operand.name: operand.contiguous_layout(plan.descriptor, plan.device)
             for operand in operands
@@ -79,6 +80,7 @@ class Call:
         self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
         self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
         self.made = tuple(made)
+        self.result_element = next((layout.element for layout in made.values()), None)  # of the first
         # Where operands and results are found among what is given and made; behind it stands nothing, for those left out, and the numbers that
         # are always the same.
         together = [*order, *made, None]
@@ -155,6 +157,9 @@ class Call:
             if self.framework.written is not None:
                 self.framework.written((out,))
             return out
+        other = self._storing(out)
+        if other is not None:
+            return other._into(sources, addresses, out, stream)
         outputs = self._outputs(out)
         self._used_on(stream, outputs.values())
         operands: dict[str, Any] = {
@@ -174,6 +179,22 @@ class Call:
         ]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
+    def _storing(self, out: Any) -> Call | None:
+        """The call that writes its result in the dtype of the caller's array, if that is not the op's and the framework casts to it."""
+        seen, stores = glance(out), self.framework.stores
+        if seen is None or stores is None or len(self.made) != 1:
+            return None
+        own, element = self.result_element, seen[1].element
+        if own is None or element is own or not stores(own, element):
+            return None
+        if element not in self.others:
+            problem = self.plan.descriptor.stored_as(element)
+            if problem is None:
+                return None
+            plan = planned(type(self.plan), problem, self.plan.device, self.plan.preference)
+            self.others[element] = Call(self.function, self.framework, plan, self.given, self.returned, self.order, self.numbers)
+        return self.others[element]
+
     def _workspace(self) -> Workspace:
         if self.scratch is None:
             return Workspace.none()
@@ -186,7 +207,7 @@ class Call:
         seen, framework = glance(out), self.framework
         if seen is None or not seen[2] or seen[1].self_overlap is not False or framework_of(out) is not framework:
             return None
-        if self._derivative(out):
+        if self._derivative(out) or seen[1].element is not self.result_element:
             return None
         together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given_layouts, seen[1]], strict=True), (None, 0, None)]
         data, at, layouts = zip(*[together[place] for place in self.places], strict=True)

@@ -111,6 +111,10 @@ class Descriptor:
         """The same problem with the numbers that stand for all others: what functions keep plans under."""
         return self
 
+    def stored_as(self, element: ElementKind) -> Self | None:
+        """The same problem with its result in memory in another dtype; None where it has but one."""
+        return None
+
     def reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
         """Yields a reason for each number that a launch cannot have, of those that there are."""
         yield from ()

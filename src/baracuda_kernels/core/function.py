@@ -176,7 +176,7 @@ class Function:
         """The plan that such a call runs."""
         arrays, options, framework = self._read(given, named)
         seen = self._seen(framework, arrays, guarded=False)
-        return self._planned(self._described(seen, options), seen, preference)
+        return self._planned(self._described(framework, seen, options), seen, preference)
 
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         arrays, options, framework = self._read(given, named)
@@ -184,7 +184,7 @@ class Function:
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
         seen = self._seen(framework, arrays, guarded=seers is _GUARDED)
-        problem = self._described(seen, options)
+        problem = self._described(framework, seen, options)
         plan = self._planned(problem.for_any_numbers(), seen, preference)
         layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
         numbers = {self.names.get(name, name): number for name, number in problem.launch_numbers.items()}
@@ -214,8 +214,8 @@ class Function:
         found = self.bind(given, named).arguments
         return {name: value for name, value in found.items() if name not in named} | {name: found[name] for name in named}
 
-    def _described(self, seen: Mapping[str, Seen], options: Mapping[str, Any]) -> Descriptor:
-        views = {name: View(self.name, name, view[1]) for name, view in seen.items()}
+    def _described(self, framework: Framework, seen: Mapping[str, Seen], options: Mapping[str, Any]) -> Descriptor:
+        views = {name: View(self.name, name, view[1], framework) for name, view in seen.items()}
         return self.describe(**{name: views.get(name) for name in self.inputs}, **options)
 
     def _planned(self, problem: Descriptor, seen: Mapping[str, Seen], preference: PlanPreference | None) -> Plan[Any, Any]:

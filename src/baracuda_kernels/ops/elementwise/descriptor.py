@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, Self
 
@@ -70,7 +70,9 @@ def numbers_fit(element: ElementKind, numbers: Mapping[str, float], open: Collec
 
 @dataclass(frozen=True)
 class ElementwiseDescriptor(OnElements):
-    """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own."""
+    """Operands that all have `shape`; a broadcast one has strides of 0. Without `parameters` the op has its own.
+
+    `element` is what operands are converted to as they are read, and that of the result where the op has no other."""
 
     TABLE: ClassVar[Mapping[str, ElementwiseRow]]
     KINDS: ClassVar[Any]  # the enum of the table's names
@@ -81,6 +83,7 @@ class ElementwiseDescriptor(OnElements):
     shape: Shape
     element: ElementKind
     parameters: Numbers = ()
+    stored_element: ElementKind | None = field(default=None, kw_only=True)  # of the result in memory, if that is not the op's own
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -103,7 +106,13 @@ class ElementwiseDescriptor(OnElements):
     @property
     def program(self) -> Program:
         descriptor: Any = type(self)
-        return program_of(descriptor, self.kind, self.element, tuple(number is None for number in self.values))
+        present = tuple(number is None for number in self.values)
+        return program_of(descriptor, self.kind, self.element, present, self.elements, self.stored_element)
+
+    @property
+    def elements(self) -> tuple[ElementKind, ...]:
+        """The dtype of each operand as it is in memory."""
+        return tuple(getattr(self, f"{name}_element") or self.element for name in self.OPERANDS)
 
     @property
     def launch_numbers(self) -> Mapping[str, float]:
@@ -131,7 +140,24 @@ class ElementwiseDescriptor(OnElements):
 
     @property
     def result_element(self) -> ElementKind:
-        return self.element if self.row.result is None else self.row.result
+        return self.stored_element or self.row.result or self.element
+
+    def stored_as(self, element: ElementKind) -> Self:
+        return replace(self, stored_element=element)
+
+
+def _of_gradient(operand: str) -> property:
+    """The dtype of an operand's gradient: its own, if it is a float."""
+
+    def element(self: ElementwiseDescriptor) -> ElementKind:
+        own: ElementKind = getattr(self, f"{operand}_element") or self.element
+        return own if own.is_float else self.element
+
+    return property(element)
+
+
+for _operand in ("input", "other", "first", "second", "third"):
+    setattr(ElementwiseDescriptor, f"d_{_operand}_element", _of_gradient(_operand))
 
 
 @dataclass(frozen=True)
@@ -140,6 +166,7 @@ class UnaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = UNARY, UnaryKind, ("input",)
     kind: UnaryKind  # type: ignore[valid-type]
+    input_element: ElementKind | None = None  # of the operand in memory, if that is not `element`
 
 
 @dataclass(frozen=True)
@@ -169,6 +196,8 @@ class BinaryDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
     kind: BinaryKind  # type: ignore[valid-type]
     input_value: float | None = None  # the first operand, if that is a number and not a tensor
     other_value: float | None = None  # the second operand, if that is a number and not a tensor
+    input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
+    other_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
 
 
 @dataclass(frozen=True)
@@ -187,6 +216,9 @@ class TernaryDescriptor(ElementwiseDescriptor):
     input_value: float | None = None  # the first operand, if that is a number and not a tensor
     second_value: float | None = None  # the second operand, if that is a number and not a tensor
     third_value: float | None = None  # the third operand, if that is a number and not a tensor
+    input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
+    second_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
+    third_element: ElementKind | None = None  # of the third operand in memory, if that is not `element`
 
     @property
     def has_input(self) -> bool:
@@ -214,6 +246,8 @@ class GatedActivationDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = GATED, GatedActivationKind, ("first", "second")
     kind: GatedActivationKind  # type: ignore[valid-type]
+    first_element: ElementKind | None = None  # of the first half in memory, if that is not `element`
+    second_element: ElementKind | None = None  # of the second half in memory, if that is not `element`
 
 
 @dataclass(frozen=True)

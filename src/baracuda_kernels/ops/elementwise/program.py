@@ -23,34 +23,52 @@ def computed_in(row: ElementwiseRow, element: ElementKind) -> ElementKind:
 
 
 @functools.lru_cache(maxsize=4096)
-def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[bool, ...]) -> Program:
-    """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers."""
+def program_of(
+    descriptor: Any,
+    kind: Any,
+    element: ElementKind,
+    present: tuple[bool, ...],
+    elements: tuple[ElementKind, ...],
+    stored_element: ElementKind | None = None,
+) -> Program:
+    """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers; the others
+    are in memory in `elements`, and are converted to `element` as they are read."""
     row: ElementwiseRow = descriptor.TABLE[kind.value]
-    result_element = element if row.result is None else row.result
+    result_element = stored_element or row.result or element
     computing = computed_in(row, element)
-    tensors = sum(present)
+    own_elements = tuple(own for own, is_there in zip(elements, present, strict=True) if is_there)
     first = 1 if descriptor.IS_BACKWARD else 0  # the gradient of the result comes before the operands
     own = len(row.parameters)
     places, numbers = itertools.count(first), itertools.count(own)
     number = converted if row.left_out else convert  # of a bound that is left out, the least or largest of its element
     operands = [
-        convert(input_of(next(places), element), computing) if is_there else number(parameter_of(next(numbers)), computing)
-        for is_there in present
+        _read(input_of(next(places), own), element, computing) if is_there else number(parameter_of(next(numbers)), computing)
+        for own, is_there in zip(elements, present, strict=True)
     ]
     parameters = [convert(parameter_of(place), computing) for place in range(own)]
     if descriptor.IS_BACKWARD:
         upstream = convert(input_of(0, result_element), computing)
         results = _gradients(row, element, upstream, operands, parameters)
         results = [gradient for gradient, is_there in zip(results, present, strict=True) if is_there]
-        inputs, outputs = (result_element, *(element,) * tensors), (element,) * tensors
+        inputs = (result_element, *own_elements)
+        outputs = tuple(own if own.is_float else element for own in own_elements)
     else:
         found = row.formula_for(element)(*operands, *parameters)
-        results = list(found) if isinstance(found, tuple) else [found]
-        inputs, outputs = (element,) * tensors, (result_element, *row.more_results(element))
+        first, *more = found if isinstance(found, tuple) else (found,)
+        results = [
+            first if stored_element is None else converted(convert(first, register(row.result or element)), stored_element),
+            *more,
+        ]
+        inputs, outputs = own_elements, (result_element, *row.more_results(element))
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
-    numbers_given = own + len(present) - tensors
+    numbers_given = own + len(present) - len(own_elements)
     into_operations = expanded_gradients if descriptor.IS_BACKWARD else expanded
     return Program(inputs, outputs, into_operations(stored, all(target in HALVES for target in outputs)), numbers_given)
+
+
+def _read(value: Expr, element: ElementKind, computing: ElementKind) -> Expr:
+    """An operand as it is computed with: in the problem's element first, whatever it is in memory."""
+    return convert(convert(value, register(element)), computing)
 
 
 def _gradients(

@@ -11,7 +11,7 @@ from typing import Any
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import View, beside, broadcast_shape
+from baracuda_kernels.core.view import Together, View, broadcast_shape
 from baracuda_kernels.formula.expression import Expr, constant, number_beside, traced_like, untraced
 from baracuda_kernels.ops.elementwise.rows import Choice, ElementwiseRow, Parameter
 
@@ -114,6 +114,7 @@ def _description(
     descriptor = plan.descriptor_type
     ours = row.operands or descriptor.OPERANDS
     kind, names = descriptor.KINDS(row.name), (*leading, *ours)
+    renamed = dict(zip(ours, descriptor.OPERANDS, strict=True))
     scalars = {each: f"{operand}_value" for each, operand in zip(ours, descriptor.OPERANDS, strict=True)}
 
     def describe(**given: Any) -> Any:
@@ -122,8 +123,10 @@ def _description(
         if absent and len(absent) == len(row.left_out):
             raise InvalidProblem(name, [Reason(ReasonCode.MISSING_OPERAND, each, None, "one of them at least") for each in absent])
         operands = {each: given[each] for each in names if each not in absent}
-        element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
-        values |= {each: row.left_out[each] for each in absent}
+        taken = {each: number for each, number in numbers.items() if each not in absent}
+        together = Together(name, operands, taken, row.elements)
+        values = together.numbers | {each: row.left_out[each] for each in absent}
+        elements = {f"{renamed[each]}_element": own for each, own in together.own.items()}
         own = (given[parameter.name] for parameter in row.parameters)
         parameters = tuple(math.nan if number is None else float(number) if isinstance(number, bool) else number for number in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
@@ -131,7 +134,8 @@ def _description(
         if row.choice is not None:
             chosen, more = _chosen(row.choice, name, given)
             meant = descriptor.KINDS(chosen)
-        return descriptor(meant, broadcast_shape(name, operands), element, (*parameters, *more), **scalar_values)
+        shape = broadcast_shape(name, operands)
+        return descriptor(meant, shape, together.element, (*parameters, *more), **scalar_values, **elements)
 
     kinds = inspect.Parameter
     arrays = [
@@ -148,4 +152,4 @@ def _description(
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
     describe.__module__ = f"{__package__}.functions"  # where it is found by its name
-    return describe, dict(zip(ours, descriptor.OPERANDS, strict=True))
+    return describe, renamed

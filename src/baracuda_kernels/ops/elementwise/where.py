@@ -17,8 +17,8 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.formula.expression import Program, input_of, parameter_of
-from baracuda_kernels.formula.operations import where
+from baracuda_kernels.formula.expression import Program, input_of, parameter_of, register
+from baracuda_kernels.formula.operations import convert, where
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.descriptor import ANY_NUMBER, TensorsOrNumbers, numbers_fit, scalars_fit
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
@@ -46,6 +46,8 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
     element: ElementKind  # of input, other and result
     input_value: float | None = None  # the value where the condition holds, if that is a number and not a tensor
     other_value: float | None = None  # the value elsewhere, if that is a number and not a tensor
+    input_element: ElementKind | None = None  # of input in memory, if that is not `element`
+    other_element: ElementKind | None = None  # of other in memory, if that is not `element`
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
@@ -54,7 +56,19 @@ class WhereDescriptor(TensorsOrNumbers, OnElements):
     @property
     def program(self) -> Program:
         make = _backward if self.IS_BACKWARD else _forward
-        return make(self.element, self.has_input, self.has_other)
+        own = tuple(self.element if each is None else each for each in (self.input_element, self.other_element))
+        return make(self.element, self.has_input, self.has_other, *own)
+
+    @property
+    def d_input_element(self) -> ElementKind:
+        return self._of_gradient(self.input_element)
+
+    @property
+    def d_other_element(self) -> ElementKind:
+        return self._of_gradient(self.other_element)
+
+    def _of_gradient(self, own: ElementKind | None) -> ElementKind:
+        return own if own is not None and own.is_float else self.element
 
     @property
     def numbers(self) -> Numbers:
@@ -84,20 +98,22 @@ class WhereBackwardDescriptor(WhereDescriptor):
 
 
 @functools.cache
-def _forward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
+def _forward(element: ElementKind, has_input: bool, has_other: bool, *own: ElementKind) -> Program:
     number = converted(parameter_of(0), element)
-    first = input_of(1, element) if has_input else number
-    second = input_of(1 + has_input, element) if has_other else number
-    inputs = (BOOL, *(element,) * (has_input + has_other))
-    return Program(inputs, (element,), (where(input_of(0, BOOL), first, second),), 2 - has_input - has_other)
+    there = tuple(each for each, is_there in zip(own, (has_input, has_other), strict=True) if is_there)
+    values = [convert(input_of(place, each), register(element)) for place, each in enumerate(there, start=1)]
+    first = values[0] if has_input else number
+    second = values[-1] if has_other else number
+    return Program((BOOL, *there), (element,), (where(input_of(0, BOOL), first, second),), 2 - len(there))
 
 
 @functools.cache
-def _backward(element: ElementKind, has_input: bool, has_other: bool) -> Program:
+def _backward(element: ElementKind, has_input: bool, has_other: bool, *own: ElementKind) -> Program:
     condition, d = input_of(0, BOOL), input_of(1, element)
-    results = ((where(condition, d, 0), has_input), (where(condition, 0, d), has_other))
-    wanted = tuple(result for result, is_wanted in results if is_wanted)
-    return Program((BOOL, element), (element,) * len(wanted), wanted)
+    pairs = zip((where(condition, d, 0), where(condition, 0, d)), own, (has_input, has_other), strict=True)
+    wanted = [(result, each if each.is_float else element) for result, each, is_wanted in pairs if is_wanted]
+    outputs = tuple(target for _, target in wanted)
+    return Program((BOOL, element), outputs, tuple(convert(result, register(target)) for result, target in wanted))
 
 
 class WhereCases(ElementByElement):
@@ -151,8 +167,24 @@ def _reference_backward(descriptor: WhereBackwardDescriptor, condition: Any, d_r
 
 class WhereArgs(Args):
     condition: TensorRef = read("shape", "true where input is taken, false where other is", element=BOOL, broadcasts=True)
-    input: TensorRef = read("shape", "the values where it holds", present="has_input", broadcasts=True, scalar="input_value")
-    other: TensorRef = read("shape", "the values elsewhere", present="has_other", broadcasts=True, scalar="other_value")
+    input: TensorRef = read(
+        "shape",
+        "the values where it holds",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    other: TensorRef = read(
+        "shape",
+        "the values elsewhere",
+        element="other_element",
+        promotes=True,
+        present="has_other",
+        broadcasts=True,
+        scalar="other_value",
+    )
     result: TensorMut = write("shape", "the result", may_be=("input", "other"))
 
 
@@ -168,8 +200,12 @@ class WherePlan(Plan[WhereDescriptor, WhereArgs]):
 class WhereBackwardArgs(Args):
     condition: TensorRef = read("shape", "true where input was taken, false where other was", element=BOOL, broadcasts=True)
     d_result: TensorRef = read("shape", "the gradient of the result", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient where it holds, else 0", present="has_input", may_be=("d_result",))
-    d_other: TensorMut = write("shape", "the gradient elsewhere, else 0", present="has_other", may_be=("d_result",))
+    d_input: TensorMut = write(
+        "shape", "the gradient where it holds, else 0", element="d_input_element", present="has_input", may_be=("d_result",)
+    )
+    d_other: TensorMut = write(
+        "shape", "the gradient elsewhere, else 0", element="d_other_element", present="has_other", may_be=("d_result",)
+    )
 
 
 class WhereBackwardPlan(Plan[WhereBackwardDescriptor, WhereBackwardArgs]):
