@@ -53,7 +53,7 @@ def coverage(inventory: Path) -> str:
     """What of each category of the inventory can be called, and what cannot yet."""
     with inventory.open(encoding="utf-8", newline="") as file:
         primitives = list(csv.DictReader(file))
-    there = set(registry.functions())
+    there = set(registry.names())
     there |= {name for name, ours in OTHER_NAMES.items() if ours in there}
     lines, missing = [], []
     for category in dict.fromkeys(each["category"] for each in primitives):

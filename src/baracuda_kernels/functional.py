@@ -6,10 +6,10 @@ from baracuda_kernels.core import registry
 
 
 def __getattr__(name: str) -> object:
-    if name not in registry.function_homes():
+    if name not in registry.names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return registry.function(name)
+    return registry.called(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.function_homes()]
+    return [*globals(), *registry.names()]

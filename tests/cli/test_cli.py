@@ -19,7 +19,6 @@ import pytest
 import baracuda_kernels as bk
 from baracuda_kernels import cli
 from baracuda_kernels.bench import engine
-from baracuda_kernels.bench.problems import bytes_moved
 from baracuda_kernels.cli import bench as command
 from baracuda_kernels.cli import demo
 from baracuda_kernels.cli.fields import reader
@@ -28,6 +27,7 @@ from baracuda_kernels.core import race, registry, wisdom
 from baracuda_kernels.core.cost import prediction
 from baracuda_kernels.core.cost.copies import COPIES
 from baracuda_kernels.core.cost.timing import Times
+from baracuda_kernels.core.cost.traffic import bytes_moved
 from baracuda_kernels.core.device import DeviceKind
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.machine import machine_of
@@ -333,7 +333,7 @@ def test_the_status_is_the_same_when_nobody_reads(question: tuple[str, ...], sta
 
 
 def test_an_interruption_is_no_traceback(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "plans", lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(registry, "plan_homes", lambda: signal.raise_signal(signal.SIGINT))
     assert ask(capsys, "explain", "softmax") == (130, "", "Interrupted.\n")
     assert command.main(["softmax"]) == 130
 

@@ -56,6 +56,7 @@ def ask(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
 def double(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry of one op."""
     monkeypatch.setattr(registry, "plans", lambda: {"double": DoublePlan})
+    monkeypatch.setattr(registry, "plan_homes", lambda: {"double": "double"})
 
 
 @pytest.mark.parametrize("depth", Depth)

@@ -20,7 +20,7 @@ from baracuda_kernels.core.stream import Stream
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "a dtype that CuPy has")])
     dtype = dtype_of(element)
 
@@ -58,6 +58,12 @@ class _Queue:
         return 0, self.handle
 
 
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves, on the device of an array."""
+    with like.device:
+        return cupy.asarray(value, cupy.result_type(*among))
+
+
 FRAMEWORK = Framework(
     "CuPy",
     maker,
@@ -68,4 +74,5 @@ FRAMEWORK = Framework(
     promoted=numpy_arrays.promoted,
     inexact=numpy_arrays.inexact,
     stores=numpy_arrays.stores,
+    number=number,
 )

@@ -48,6 +48,11 @@ def wide_types(wide: bool = True) -> Any:
     return importlib.import_module("jax.experimental").enable_x64(wide)
 
 
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves."""
+    return jax.numpy.asarray(value, jax.numpy.result_type(*among))
+
+
 def is_traced(array: Any) -> bool:
     return isinstance(array, jax.core.Tracer)
 
@@ -75,4 +80,5 @@ FRAMEWORK = Framework(
     trace=trace,
     promoted=promoted,
     inexact=inexact,
+    number=number,
 )

@@ -88,7 +88,7 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
         }
         results = _callback(back, given, back.defaults(options), preference)
         by_result = dict(zip(back.outputs, results, strict=True))
-        by_input = {name: _summed(by_result[result], forms.get(name)) for result, name in gradient.results.items()}
+        by_input = {name: _conjugate(_summed(by_result[result], forms.get(name))) for result, name in gradient.results.items()}
         return tuple(by_input.get(name) for name in names)
 
     differentiable = jax.custom_vjp(record)
@@ -106,11 +106,15 @@ def _summed(gradient: Any, of: Any) -> Any:
     return gradient.sum((*range(missing), *shared)).reshape(shape)
 
 
+def _conjugate(gradient: Any) -> Any:
+    """What JAX hands down for complex numbers is the conjugate of what PyTorch does, and of what backwards take and give."""
+    return None if gradient is None else gradient.conj()
+
+
 def _filled(gradient: Any) -> Any:
-    """What JAX hands down for complex numbers is the conjugate of what PyTorch does, and of what backwards take."""
     if isinstance(gradient, SymbolicZero):
         return jax.numpy.zeros(gradient.shape, gradient.dtype)
-    return None if gradient is None else gradient.conj()
+    return _conjugate(gradient)
 
 
 def _refuse_without_gradient(function: Function, gradient: Gradient, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""NumPy's arrays; bf16 is ml_dtypes'."""
+"""NumPy's arrays; bf16 and floats of 8 bits are ml_dtypes'."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LARGE = 1 << 16  # bytes from which on kernels are faster where cache lines begi
 
 @functools.cache
 def dtype_of(element: ElementKind) -> numpy.dtype[Any]:
-    if element is ElementKind.BF16:
+    if not element.is_numpys:
         import ml_dtypes
 
-        return numpy.dtype(ml_dtypes.bfloat16)
+        return numpy.dtype(getattr(ml_dtypes, element.framework_name))
     return numpy.dtype(NUMPY_NAMES[element])
 
 
@@ -59,7 +59,7 @@ def promoted(terms: Sequence[Term]) -> ElementKind:
     given = [term(kind) for kind, _ in terms]
     common = numpy.result_type(*(each for each in given if isinstance(each, numpy.dtype)))
     weak = [each for each in given if not isinstance(each, numpy.dtype)]
-    return ElementKind.of(numpy.result_type(common, *weak) if common.kind in "?biu" else common)
+    return ElementKind.of(numpy.result_type(common, *weak) if common.kind in "?biufc" else common)
 
 
 def inexact(function: str, element: ElementKind) -> ElementKind:
@@ -73,4 +73,24 @@ def stores(element: ElementKind, target: ElementKind) -> bool:
     return numpy.can_cast(dtype_of(element), dtype_of(target), "same_kind")
 
 
-FRAMEWORK = Framework("NumPy", maker, address, "numpy.ascontiguousarray({})", promoted=promoted, inexact=inexact, stores=stores)
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as an array of the dtype that those numbers have among themselves."""
+    return numpy.asarray(value, numpy.result_type(*among))
+
+
+def scalar(array: Any, like: Any) -> Any:
+    """Of rank 0 NumPy itself gives scalars."""
+    return array if array.ndim else array[()]
+
+
+FRAMEWORK = Framework(
+    "NumPy",
+    maker,
+    address,
+    "numpy.ascontiguousarray({})",
+    promoted=promoted,
+    inexact=inexact,
+    stores=stores,
+    number=number,
+    scalar=scalar,
+)

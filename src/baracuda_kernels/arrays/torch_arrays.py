@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -38,6 +38,12 @@ def derivative(tensor: Any) -> str | None:
 def in_forward_mode() -> bool:
     """Whether forward-mode differentiation is active, so that tensors may have tangents."""
     return forward_ad._current_level >= 0
+
+
+def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
+    """A number as a tensor of the dtype that those numbers have among themselves."""
+    plain = [each.item() if hasattr(each, "item") else each for each in among]
+    return torch.full((), value, dtype=functools.reduce(torch.result_type, plain), device=like.device)
 
 
 def written(tensors: Iterable[Any]) -> None:
@@ -82,7 +88,9 @@ def category(dtype: torch.dtype) -> int:
 def _of_number(kind: type) -> torch.dtype:
     if kind is bool:
         return torch.bool
-    return torch.int64 if issubclass(kind, Integral) else torch.get_default_dtype()
+    if issubclass(kind, Integral):
+        return torch.int64
+    return torch.get_default_dtype() if issubclass(kind, Real) else torch.get_default_dtype().to_complex()
 
 
 def inexact(function: str, element: ElementKind) -> ElementKind:
@@ -106,4 +114,6 @@ FRAMEWORK = Framework(
     promoted=promoted,
     inexact=inexact,
     stores=stores,
+    all_without_axes=True,
+    number=number,
 )

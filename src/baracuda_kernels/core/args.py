@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from numbers import Real
+from numbers import Complex, Real
 from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.arrays import glance
@@ -176,7 +176,12 @@ def _nth_operand(position: int) -> Callable[[Args], TensorRef | None]:
 
 
 _new = object.__new__
-_NO_NUMBERS: dict[str, float] = {}
+_NO_NUMBERS: dict[str, complex] = {}
+
+
+def _plain(number: Any) -> complex:
+    """A number as one of Python's."""
+    return float(number) if isinstance(number, Real) else complex(number)
 
 
 class Args:
@@ -191,7 +196,7 @@ class Args:
     _sources: Sequence[Any]  # the arrays, or views of them
     layouts: tuple[Layout | None, ...]
     addresses: tuple[int, ...]
-    numbers: Mapping[str, float]  # by name, those that are given
+    numbers: Mapping[str, complex]  # by name, those that are given
     ready: Any  # the plan that accepted these views, its launch, and what that is given, so that a repeated run need not ask again
 
     def __init_subclass__(cls) -> None:
@@ -216,9 +221,9 @@ class Args:
                 seen = glance(array)
                 if seen is not None and (not writes or (seen[2] and seen[1].self_overlap is False)):
                     address, layout, _, source = seen
-                elif seen is None and operand.scalar is not None and isinstance(array, Real):
+                elif seen is None and operand.scalar is not None and isinstance(array, Complex):
                     address, layout, source = 0, None, None
-                    numbers = {**numbers, name: float(array)}
+                    numbers = {**numbers, name: _plain(array)}
                 else:
                     against, source = operand.view.examine(array, name, operand.shared_axes)
                     reasons += against
@@ -245,7 +250,7 @@ class Args:
         sources: Sequence[Any],
         layouts: tuple[Layout | None, ...],
         addresses: tuple[int, ...],
-        numbers: Mapping[str, float] = _NO_NUMBERS,
+        numbers: Mapping[str, complex] = _NO_NUMBERS,
     ) -> Self:
         """Operands whose views are known to be fine, in the order of declaration."""
         args = _new(cls)

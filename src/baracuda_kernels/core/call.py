@@ -93,6 +93,8 @@ class Call:
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
         self._derivative = framework.derivative or _no_derivative
+        flat = framework.scalar is not None and any(made[name].shape == () for name in returned if name in made)
+        self.finished = framework.scalar if flat else framework.finished
         scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
         self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None
         self.fresh = self._runner()
@@ -116,7 +118,7 @@ class Call:
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
         in_order, picked = itemgetter(*self.places, *self.number_places), itemgetter(*self.results)
-        finished, first = self.framework.finished, min(self.arrays.values())
+        finished, first = self.finished, min(self.arrays.values())
         rest = (0, *words_of(self.numbers[name] for name in self.constants))
         alone = len(makers) == 1 and self.results == [len(self.given_layouts)]  # one array is made, and is the result
         launch: Launch | None = None
@@ -235,7 +237,7 @@ class Call:
         return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
     def _finish(self, array: Any, first: Any) -> Any:
-        finished = self.framework.finished
+        finished = self.finished
         return array if finished is None or array is None else finished(array, first)
 
     def _finished(self, results: Any, first: Any) -> Any:

@@ -115,7 +115,7 @@ class Descriptor:
         """The same problem with its result in memory in another dtype; None where it has but one."""
         return None
 
-    def reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
+    def reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
         """Yields a reason for each number that a launch cannot have, of those that there are."""
         yield from ()
 
@@ -179,6 +179,17 @@ def _read_float(value: Any) -> float:
         raise _WrongType("a number") from None
 
 
+def _read_complex(value: Any) -> complex:
+    """A number, which stays real if it is."""
+    if isinstance(value, bool | str):
+        raise _WrongType("a number")
+    try:
+        found = complex(value)
+        return found if found.imag else found.real
+    except (TypeError, ValueError, OverflowError):
+        raise _WrongType("a number") from None
+
+
 def _read_numbers(value: Any) -> Numbers:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise _WrongType("a sequence of numbers")
@@ -214,6 +225,8 @@ def _member(hint: Any, value: Any) -> Any:
     kinds = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
     if float in kinds or Numbers in kinds:
         return number(value)
+    if complex in kinds:
+        return complex(value) if isinstance(value, str) and value.endswith(("j", "j)")) else number(value)
     members = [member for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for member in kind]
     return next((member for member in members if member.value == value), value)
 
@@ -228,6 +241,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     return {
         int: _read_int,
         float: _read_float,
+        complex: _read_complex,
         bool: _read_bool,
         str: _read_text,
         Shape: _read_shape,
@@ -254,8 +268,8 @@ def axis_in_range(name: str, axis: int, shape: Shape) -> Iterator[Reason]:
         yield Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, axis, f"an axis of a rank-{len(shape)} shape, 0 <= axis < {len(shape)}")
 
 
-def finite(**numbers: float) -> Iterator[Reason]:
-    for name, value in numbers.items():
+def finite(**values: float) -> Iterator[Reason]:
+    for name, value in values.items():
         if not math.isfinite(value):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, value, "a finite number")
 

@@ -43,6 +43,9 @@ class Framework:
     )
     inexact: Callable[[str, ElementKind], ElementKind] | None = None  # the float that a function gives of integers or booleans
     stores: Callable[[ElementKind, ElementKind], bool] | None = None  # whether results of one dtype may be written as the other
+    all_without_axes: bool = False  # whether no axes, an empty tuple of them, means all axes
+    number: Callable[[Any, tuple[Any, ...], Any], Any] | None = None  # a number as an array, as it is among some, beside an array
+    scalar: Callable[[Any, Any], Any] | None = None  # what the caller gets of a result of rank 0, if that is no array
 
 
 # package, the base of its arrays, the module of interop

@@ -17,6 +17,8 @@ the ones in place of operands, and the options that the declaration names as `nu
 from __future__ import annotations
 
 import inspect
+import numbers
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -24,7 +26,8 @@ from typing import Any
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access, Operand
-from baracuda_kernels.core.arrays import Seen, Seer, seer_of
+from baracuda_kernels.core.arguments import renamed, synonyms_of
+from baracuda_kernels.core.arrays import Seen, Seer, array_of, seer_of
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import Call, of_another, planned
 from baracuda_kernels.core.descriptor import Descriptor
@@ -38,7 +41,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
-from baracuda_kernels.core.view import Number, View
+from baracuda_kernels.core.view import Axes, Number, View
 
 __all__ = ["COMMON", "RETURN", "Function", "Gradient", "Option", "function"]
 
@@ -153,6 +156,8 @@ class Function:
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
         self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
+        self.synonyms = synonyms_of(self.declared.parameters)
+        self.along = [name for name, option in self.options.items() if option.type == Axes | None]
         missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
@@ -174,12 +179,19 @@ class Function:
 
     def select(self, *given: Any, preference: PlanPreference | None = None, **named: Any) -> Plan[Any, Any]:
         """The plan that such a call runs."""
-        arrays, options, framework = self._read(given, named)
+        arrays, options, framework = self._read(*self.meant(given, named))
         seen = self._seen(framework, arrays, guarded=False)
         return self._planned(self._described(framework, seen, options), seen, preference)
 
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
-        arrays, options, framework = self._read(given, named)
+        places, by_name = self.meant(given, named)
+        places, by_name = self._with_arrays(places, by_name)
+        if not _same_arrays(
+            (*given, *named.values()), (*places, *by_name.values())
+        ):  # another call, which may have been answered before
+            again = self if seers is _GUARDED else self.compute
+            return again(*places, **by_name, out=out, preference=preference, stream=stream)
+        arrays, options, framework = self._read(places, by_name)
         if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
@@ -188,14 +200,13 @@ class Function:
         plan = self._planned(problem.for_any_numbers(), seen, preference)
         layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
         numbers = {self.names.get(name, name): number for name, number in problem.launch_numbers.items()}
-        arguments = self._in_order(given, named)
-        everything = self._given(arguments, seen)
+        everything = self._given(self._in_order(places, by_name), seen)
         call = Call(self, framework, plan, layouts, self.returned(options), tuple(everything), numbers)
         try:
             result = call.run([each[3] for each in everything.values()], [each[0] for each in everything.values()], out, stream)
         except Error as error:
             raise _advised(error, framework, arrays) from error.__cause__
-        self._keep([preference, *named], arguments, everything, call)
+        self._keep([preference, *named], (*given, *named.values()), everything, call)
         return result
 
     def _read(self, given: Any, named: Any) -> tuple[dict[str, Any], dict[str, Any], Framework]:
@@ -207,6 +218,8 @@ class Function:
         arrays = {name: arguments[name] for name in order if name in self.inputs}
         options = {name: arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
+        if framework.all_without_axes:
+            options = self.along_all(options)
         return {name: array for name, array in arrays.items() if array is not None}, options, framework
 
     def _in_order(self, given: Any, named: Any) -> dict[str, Any]:
@@ -279,20 +292,22 @@ class Function:
             raise rejection(self.name, reasons)
         return seen
 
-    def _keep(self, key: list[Any], arguments: Mapping[str, Any], everything: Mapping[str, Seen], call: Call) -> None:
+    def _keep(self, key: list[Any], values: Iterable[Any], everything: Mapping[str, Seen], call: Call) -> None:
         """Under the key that `answer` will look for."""
-        for name, value in arguments.items():
+        seen = iter(everything.values())
+        for value in values:
             kind = type(value)
             if framework_of(value) is call.framework:
                 _PLAIN[kind] = seer_of(value)
                 _GUARDED[kind] = call.framework.see_constants or _PLAIN[kind]
-                key += kind, everything[name][1]
-            elif kind not in self.numbered:
-                key += identity(value)
-            elif name in self.numbers:
-                key += kind, everything[self.numbers[name]][1]
+                key += kind, next(seen)[1]
+            elif kind in self.numbered:
+                number = next(seen, None)
+                if number is None or number[3] is not value:  # an option that would be taken for a number of the launch
+                    return
+                key += kind, number[1]
             else:
-                return  # an option that would be taken for such a number
+                key += identity(value)
         try:
             self.known.put(tuple(key), call)
         except TypeError:  # an option that cannot be looked up
@@ -303,6 +318,29 @@ class Function:
     def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
         """A plan's operands by the names that they have here."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
+
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The call by this function's own names. Those that have other forms of a call too say here which one it is."""
+        if not named or (self.synonyms.keys().isdisjoint(named) and named.get("correction", 0) is not None):
+            return given, named
+        return given, renamed(self.name, self.synonyms, list(self.declared.parameters)[: len(given)], named)
+
+    def _with_arrays(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The call with NumPy's scalars as the arrays that they are, but for those that are numbers beside arrays."""
+        values = {**dict(zip(self.declared.parameters, given, strict=False)), **named}
+        alone = not any(framework_of(value) for value in values.values())
+        found = {
+            name: array_of(value) for name, value in values.items() if name in self.inputs and (alone or name not in self.scalars)
+        }
+        changed = {name: array for name, array in found.items() if array is not values[name]}
+        if not changed:
+            return given, named
+        places = (changed.get(name, value) for name, value in zip(self.declared.parameters, given, strict=False))
+        return tuple(places), {name: changed.get(name, value) for name, value in named.items()}
+
+    def along_all(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options as PyTorch means them, to whom no axes are all axes."""
+        return {name: None if name in self.along and value in ((), []) else value for name, value in options.items()}
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""
@@ -324,7 +362,7 @@ class Function:
         """The arguments with numbers that stand in place of arrays as the options that they are."""
         found = dict(arguments)
         for name, scalar in self.scalars.items():
-            if isinstance(found[name], Real):
+            if isinstance(found[name], numbers.Complex):
                 found[scalar], found[name] = found[name], None
         return found
 
@@ -399,6 +437,12 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<function {self.name}{self.__signature__}>"
+
+
+def _same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether the arrays among both are the same, in the same order."""
+    first, second = ([value for value in values if framework_of(value) is not None] for values in (some, others))
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:

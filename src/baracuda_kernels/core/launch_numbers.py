@@ -7,14 +7,15 @@ of an address, and in place of a layout what calls are told apart by beside the 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
 from baracuda_kernels.core.arrays import Seer
 
-__all__ = ["FLOATS", "NUMBERS", "learn", "word_of", "words_of"]
+__all__ = ["FLOATS", "IMAG", "NUMBERS", "in_parts", "learn", "word_of", "words_of"]
 
+IMAG = "_imag"  # after the name of a complex number: its imaginary part, which is a number of its own
 _AS_FLOAT, _AS_WORD = struct.Struct("d"), struct.Struct("q")
 _WIDTHS = (0, 1, 7, 8, 15, 16, 31, 32, 53)  # bits of integers that elements hold, and f64
 _width = {bits: next(each for each in _WIDTHS if bits <= each) for bits in range(_WIDTHS[-1] + 1)}
@@ -28,6 +29,16 @@ def word_of(number: float) -> int:
 
 def words_of(numbers: Iterable[float]) -> tuple[int, ...]:
     return tuple(map(word_of, numbers))
+
+
+def in_parts(numbers: Mapping[str, complex], wanted: Mapping[str, float]) -> dict[str, float]:
+    """The numbers that are wanted, with others in their places."""
+    found = dict(wanted)
+    for name, number in numbers.items():
+        found[name] = number.real
+        if f"{name}{IMAG}" in found:
+            found[f"{name}{IMAG}"] = number.imag
+    return found
 
 
 def _see_float(value: Any) -> Any:

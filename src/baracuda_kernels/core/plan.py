@@ -17,7 +17,7 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection, typed
 from baracuda_kernels.core.explanation import Explanation
 from baracuda_kernels.core.kernel import Bind, Candidate, CompilesWhenBound, Kernel, Launch, candidates
-from baracuda_kernels.core.launch_numbers import words_of
+from baracuda_kernels.core.launch_numbers import in_parts, words_of
 from baracuda_kernels.core.layout import Layout, may_share_memory
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -312,7 +312,7 @@ class Plan(Generic[D, A]):
             if layout is not None:
                 yield from self.kernel.reasons_against_layout(operand.name, layout)
 
-    def _reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
+    def _reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
         for name, number in numbers.items():
             if name not in self._numbers and name not in self._operand_names():  # of an operand that is missing it is said there
                 wanted = " or ".join(self._numbers) or "no number"
@@ -382,7 +382,7 @@ class Plan(Generic[D, A]):
             self.can_implement(args).raise_if_rejected()
         if launch is None:
             launch = self._bound(args.layouts)
-        words = words_of((dict(self._numbers) | dict(args.numbers)).values()) if args.numbers else self._words
+        words = words_of(in_parts(args.numbers, self._numbers).values()) if args.numbers else self._words
         ready = args.ready = Ready(self, launch, args.addresses + words)
         return ready
 

@@ -51,28 +51,31 @@ class View:
         """An axis counted from the first, where a negative one counts from the last."""
         return axis_of(self.function, len(self.shape), axis, name)
 
-    def axes(self, axes: Axes | Sequence[int], name: str = "axes") -> Shape:
-        """One axis or several, none of them twice, counted from the first."""
+    def axes(self, axes: Axes | Sequence[int] | None, name: str = "axes") -> Shape:
+        """One axis or several, none of them twice, counted from the first; None is all. Rank 0 has none, whatever it is called."""
+        if axes is None:
+            return tuple(range(len(self.shape)))
         several = tuple(axes) if isinstance(axes, Sequence) and not isinstance(axes, str) else (axes,)
         positions = tuple(self.axis(axis, name) for axis in several)
         if len(set(positions)) < len(positions):
             self._refuse(ReasonCode.VALUE_OUT_OF_RANGE, name, repr(axes), "no axis twice")
-        return positions
+        return positions if self.shape else ()
 
     def _refuse(self, code: ReasonCode, where: str, got: object, wanted: object) -> None:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
 
 
 def axis_of(function: str, rank: int, axis: int, name: str) -> int:
-    """An axis of a shape of that rank, counted from the first."""
+    """An axis of a shape of that rank, counted from the first. Rank 0 has one that is called 0 or -1, as rank 1 has."""
+    most = max(rank, 1)
     try:
         position = operator.index(axis)
     except TypeError:
-        position = rank
-    if isinstance(axis, bool) or not -rank <= position < rank:
-        wanted = f"an int, {-rank} <= {name} < {rank}"
+        position = most
+    if isinstance(axis, bool) or not -most <= position < most:
+        wanted = f"an int, {-most} <= {name} < {most}"
         raise InvalidProblem(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
-    return position % rank
+    return position % most
 
 
 class Together:
@@ -113,12 +116,12 @@ def _promoted(function: str, arrays: Mapping[str, View], numbers: Sequence[type]
         raise InvalidProblem(function, [reason])
     try:
         return first.framework.promoted(terms)
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):  # PyTorch has no promotion of some, and what there is may be no dtype of ours
         raise InvalidProblem(function, [reason]) from None
 
 
 FLOATING = 2
-_CATEGORIES: dict[type, int] = {bool: 0, int: 1, float: FLOATING}
+_CATEGORIES: dict[type, int] = {bool: 0, int: 1, float: FLOATING, complex: 3}
 
 
 def _category(element: ElementKind) -> int:
@@ -126,12 +129,16 @@ def _category(element: ElementKind) -> int:
     return 0 if element is ElementKind.BOOL else 3 if element.is_complex else FLOATING if element.is_float else 1
 
 
-def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
+def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> complex:
     """A scalar beside arrays of that dtype, which holds it."""
     beside = f"beside {element}"
-    if element.is_float:
+    is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+    if is_complex and not element.is_complex:
+        got, wanted = f"the complex {value}", f"a real number {beside}, or an array that is cast first"
+        raise InvalidProblem(function, [Reason(ReasonCode.ELEMENT, name, got, wanted)])
+    if element.is_float or element.is_complex:
         try:
-            return float(value)
+            return complex(value) if is_complex else float(value)
         except OverflowError:
             wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, in_order
 
 __all__ = ["evaluate"]
@@ -15,6 +16,8 @@ __all__ = ["evaluate"]
 _DTYPES: dict[ElementKind, Any] = {
     ElementKind.F32: np.float32, ElementKind.F64: np.float64, ElementKind.I8: np.int8, ElementKind.I16: np.int16,
     ElementKind.I32: np.int32, ElementKind.I64: np.int64, ElementKind.U8: np.uint8, ElementKind.BOOL: np.bool_,
+    ElementKind.U16: np.uint16, ElementKind.U32: np.uint32, ElementKind.U64: np.uint64,
+    ElementKind.C64: np.complex64, ElementKind.C128: np.complex128,
 }  # fmt: skip
 
 
@@ -29,6 +32,8 @@ def evaluate(results: Sequence[Expr], inputs: Sequence[np.ndarray], parameters: 
             found: Any
             if here.operation == "bitcast":
                 found = _bits(args[0], dtype)
+            elif here.operation in PARTS:
+                found = _PARTS[here.operation](*args)
             elif here.value is None:
                 found = _OPERATIONS[here.operation](*args)
             else:
@@ -36,6 +41,16 @@ def evaluate(results: Sequence[Expr], inputs: Sequence[np.ndarray], parameters: 
                 found = here.value if given is None else given[int(here.value)]
             known[here] = np.asarray(found).astype(dtype)  # of a convert, this is all there is to it
     return [np.broadcast_to(known[each], shape) for each in results]
+
+
+def _joined(re: np.ndarray, im: np.ndarray) -> np.ndarray:
+    """A sum of products with i would spread infinities to both parts."""
+    found = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
+    found.real, found.imag = re, im
+    return found
+
+
+_PARTS: dict[str, Callable[..., Any]] = {"real": np.real, "imag": np.imag, "complex": _joined}
 
 
 def _bits(x: np.ndarray, dtype: Any) -> np.ndarray:
@@ -89,10 +104,10 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _mul_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     bits = 8 * a.dtype.itemsize
     if bits < 64:
-        return (a.astype(np.int64) * b) >> bits
+        return (a.astype(np.int64) * b.astype(np.int64)) >> bits
     a_low, b_low, a_high, b_high = a & 0xFFFFFFFF, b & 0xFFFFFFFF, a >> 32, b >> 32
     below = _unsigned(a_low) * _unsigned(b_low) >> np.uint64(32)
-    first = a_high * b_low + below.view(np.int64)
+    first = a_high * b_low + below.view(a.dtype)
     second = a_low * b_high + (first & 0xFFFFFFFF)
     return a_high * b_high + (first >> 32) + (second >> 32)
 

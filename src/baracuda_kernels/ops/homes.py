@@ -128,3 +128,11 @@ FUNCTIONS = _by_name(
         """,
     }
 )
+
+SHARED = _by_name(
+    {
+        "reduction": """
+            max min
+        """,
+    }
+)

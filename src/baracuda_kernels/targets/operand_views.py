@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import CompilesForViews
 from baracuda_kernels.core.layout import Layout, Shape
 
@@ -25,11 +26,12 @@ class Strides(NamedTuple):
 
 
 def views_of_parts(layouts: Sequence[Layout | None]) -> tuple[list[Shape], list[OperandView]]:
-    """The strides of all operands that are there, and the views that have them: of complex numbers two, the real and the imaginary parts."""
+    """The strides of all operands that are there, and the views that have them: of complex numbers of f64 two, the real and the imaginary
+    parts. Those of f32 are words."""
     strides, views = [], []
     for operand, layout in enumerate(layouts):
         if layout is not None:
-            part = layout.element.part.size
+            part = layout.element.part.size if layout.element is ElementKind.C128 else layout.element.size
             for offset in range(0, layout.element.size, part):
                 strides.append(tuple(step * layout.element.size // part for step in layout.stride))
                 views.append(OperandView(operand, offset))

@@ -7,10 +7,10 @@ from baracuda_kernels.torch.operators import entry
 
 
 def __getattr__(name: str) -> object:
-    if name not in registry.function_homes():
+    if name not in registry.names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return entry(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.function_homes()]
+    return [*globals(), *registry.names()]

@@ -81,6 +81,9 @@ def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def allclose(
     input: A,
@@ -93,6 +96,9 @@ def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amax_backward(
     d_result: A,
@@ -100,11 +106,17 @@ def amax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def amin_backward(
     d_result: A,
@@ -112,12 +124,17 @@ def amin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def aminmax(
     input: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
     d_min: A,
@@ -128,6 +145,8 @@ def aminmax_backward(
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def angle(
     input: A,
@@ -140,16 +159,25 @@ def any(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def argmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def asin(
     input: A,
@@ -193,6 +221,9 @@ def average(
     weights: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def average_backward(
     d_result: A,
@@ -201,6 +232,9 @@ def average_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def beta(
     input: A | float,
@@ -261,6 +295,7 @@ def bitwise_xor(
 def cast(
     input: A,
     dtype: Any,
+    saturate: bool = False,
 ) -> A: ...
 def cast_backward(
     d_result: A,
@@ -352,6 +387,8 @@ def cosine_similarity(
     x2: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cosine_similarity_backward(
     d_result: A,
@@ -360,11 +397,16 @@ def cosine_similarity_backward(
     result: A,
     dim: int = 1,
     eps: float = 1e-08,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def cov(
     input: A,
@@ -372,6 +414,8 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def cov_backward(
     d_result: A,
@@ -380,53 +424,69 @@ def cov_backward(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    ddof: int = ...,
+    unbiased: bool = ...,
 ) -> A: ...
 def cummax(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummax_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cummin(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummin_backward(
     d_result: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def cumsum_backward(
     d_result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid(
     y: A,
@@ -434,6 +494,7 @@ def cumulative_trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid_backward(
     d_result: A,
@@ -442,6 +503,7 @@ def cumulative_trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def deg2rad(
     input: A,
@@ -456,6 +518,8 @@ def diff(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def diff_backward(
     d_result: A,
@@ -464,6 +528,8 @@ def diff_backward(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
+    *,
+    axis: int = ...,
 ) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
@@ -673,6 +739,8 @@ def geglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
@@ -699,6 +767,8 @@ def glu(
     input: A,
     gate: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def glu_backward(
     d_result: A,
@@ -711,6 +781,7 @@ def gradient(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> A: ...
 def gradient_backward(
     d_result: A,
@@ -719,6 +790,7 @@ def gradient_backward(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
@@ -857,6 +929,8 @@ def l1_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l1_norm_backward(
     d_result: A,
@@ -866,6 +940,8 @@ def l1_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm(
     input: A,
@@ -873,6 +949,8 @@ def l2_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm_backward(
     d_result: A,
@@ -882,6 +960,8 @@ def l2_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def lcm(
     input: A | float,
@@ -933,6 +1013,8 @@ def linf_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def linf_norm_backward(
     d_result: A,
@@ -942,6 +1024,8 @@ def linf_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def log(
     input: A,
@@ -988,11 +1072,16 @@ def log_ndtr_backward(
 def log_softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def log_softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def logaddexp(
     input: A | float,
@@ -1014,15 +1103,19 @@ def logaddexp_backward(
 ) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logcumsumexp_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def logical_and(
     input: A | float,
@@ -1052,6 +1145,9 @@ def logmeanexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logmeanexp_backward(
     d_result: A,
@@ -1059,6 +1155,9 @@ def logmeanexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsigmoid(
     input: A,
@@ -1071,6 +1170,9 @@ def logsumexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def logsumexp_backward(
     d_result: A,
@@ -1078,6 +1180,9 @@ def logsumexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def lt(
     input: A | float,
@@ -1095,6 +1200,9 @@ def matrix_norm(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def matrix_norm_backward(
     d_result: A,
@@ -1103,18 +1211,27 @@ def matrix_norm_backward(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def max_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def maximum(
     input: A | float,
@@ -1131,6 +1248,8 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def mean_backward(
     d_result: A,
@@ -1140,6 +1259,8 @@ def mean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def median(
     input: A,
@@ -1147,6 +1268,8 @@ def median(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def median_backward(
     d_values: A,
@@ -1154,18 +1277,27 @@ def median_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def min_with_indices(
     input: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int,
+    dim: int = ...,
     keepdim: bool = False,
+    *,
+    axis: int = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def minimum(
     input: A | float,
@@ -1187,6 +1319,9 @@ def mode(
     input: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def mode_backward(
     d_values: A,
@@ -1194,6 +1329,9 @@ def mode_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def modf(
     input: A,
@@ -1232,42 +1370,57 @@ def nanargmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanargmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nancumprod(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumprod_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum(
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int = ...,
 ) -> A: ...
 def nancumsum_backward(
     d_result: A,
     input: A,
-    dim: int,
+    dim: int = ...,
     reverse: bool = False,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def nanmax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmax_backward(
     d_result: A,
@@ -1275,6 +1428,9 @@ def nanmax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean(
     input: A,
@@ -1282,6 +1438,8 @@ def nanmean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmean_backward(
     d_result: A,
@@ -1291,6 +1449,8 @@ def nanmean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmedian(
     input: A,
@@ -1298,6 +1458,8 @@ def nanmedian(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def nanmedian_backward(
     d_values: A,
@@ -1305,11 +1467,17 @@ def nanmedian_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanmin_backward(
     d_result: A,
@@ -1317,6 +1485,9 @@ def nanmin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanpercentile(
     input: A,
@@ -1326,6 +1497,9 @@ def nanpercentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanpercentile_backward(
     d_result: A,
@@ -1336,11 +1510,18 @@ def nanpercentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanprod_backward(
     d_result: A,
@@ -1348,6 +1529,10 @@ def nanprod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanquantile(
     input: A,
@@ -1357,6 +1542,9 @@ def nanquantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanquantile_backward(
     d_result: A,
@@ -1367,6 +1555,9 @@ def nanquantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def nanstd(
     input: A,
@@ -1374,6 +1565,11 @@ def nanstd(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanstd_backward(
     d_result: A,
@@ -1383,6 +1579,11 @@ def nanstd_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum(
     input: A,
@@ -1390,6 +1591,8 @@ def nansum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nansum_backward(
     d_result: A,
@@ -1399,6 +1602,8 @@ def nansum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar(
     input: A,
@@ -1406,6 +1611,11 @@ def nanvar(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def nanvar_backward(
     d_result: A,
@@ -1415,6 +1625,11 @@ def nanvar_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ndtr(
     input: A,
@@ -1456,6 +1671,9 @@ def norm(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def norm_backward(
     d_result: A,
@@ -1465,6 +1683,9 @@ def norm_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance(
     x1: A,
@@ -1472,6 +1693,8 @@ def pairwise_distance(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance_backward(
     d_result: A,
@@ -1481,6 +1704,8 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
+    *,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def percentile(
     input: A,
@@ -1490,6 +1715,9 @@ def percentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def percentile_backward(
     d_result: A,
@@ -1500,6 +1728,9 @@ def percentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def polar(
     abs: A,
@@ -1511,8 +1742,8 @@ def polar_backward(
     angle: A | None,
 ) -> tuple[A, A]: ...
 def polygamma(
+    n: float,
     input: A,
-    n: float = 1,
 ) -> A: ...
 def polygamma_backward(
     d_result: A,
@@ -1553,6 +1784,8 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def prod_backward(
     d_result: A,
@@ -1562,11 +1795,16 @@ def prod_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def ptp_backward(
     d_result: A,
@@ -1574,6 +1812,9 @@ def ptp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def quantile(
     input: A,
@@ -1583,6 +1824,9 @@ def quantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def quantile_backward(
     d_result: A,
@@ -1593,6 +1837,9 @@ def quantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
+    method: str = ...,
 ) -> A: ...
 def rad2deg(
     input: A,
@@ -1630,11 +1877,16 @@ def reduce_xor(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def reglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
@@ -1681,6 +1933,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[False] = False,
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> A: ...
 @overload
 def rms_norm(
@@ -1690,6 +1944,8 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[True],
+    dim: int | tuple[int, ...] = ...,
+    axis: int | tuple[int, ...] = ...,
 ) -> tuple[A, A]: ...
 def rms_norm_backward(
     dy: A,
@@ -1848,11 +2104,16 @@ def sinh_backward(
 def softmax(
     x: A,
     axis: int = -1,
+    *,
+    dtype: Any | None = None,
+    dim: int = ...,
 ) -> A: ...
 def softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
+    *,
+    dim: int = ...,
 ) -> A: ...
 def softplus(
     input: A,
@@ -1946,6 +2207,11 @@ def std(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_backward(
     d_result: A,
@@ -1955,6 +2221,11 @@ def std_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def std_mean(
     input: A,
@@ -1962,6 +2233,10 @@ def std_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
     d_std: A,
@@ -1973,6 +2248,10 @@ def std_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sub(
     input: A | float,
@@ -1991,6 +2270,8 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_backward(
     d_result: A,
@@ -2000,6 +2281,8 @@ def sum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def sum_to_size(
     input: A,
@@ -2009,6 +2292,8 @@ def swiglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
+    *,
+    axis: int = ...,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
@@ -2060,6 +2345,7 @@ def trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> A: ...
 def trapezoid_backward(
     d_result: A,
@@ -2068,6 +2354,7 @@ def trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
+    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
@@ -2091,6 +2378,11 @@ def var(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_backward(
     d_result: A,
@@ -2100,6 +2392,11 @@ def var_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def var_mean(
     input: A,
@@ -2107,6 +2404,10 @@ def var_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
     d_var: A,
@@ -2118,24 +2419,32 @@ def var_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
+    axis: int | tuple[int, ...] | None = ...,
+    ddof: float = ...,
+    unbiased: bool = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm(
     input: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int | tuple[int, ...] | None = None,
-    *,
     ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
     dtype: Any | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> A: ...
 def where(
     condition: A,
@@ -2172,3 +2481,21 @@ def zeta(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def max(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...
+def min(
+    input: A,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Any: ...

@@ -70,12 +70,14 @@ class Schema:
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter of the function with its value, as a call with these has it."""
+        given, named = self.function.meant(given, named)
         values = dict(self.defaults)
         values.update(zip(self.positional[: len(given)], given, strict=False))  # Dynamo of PyTorch 2.9 wants them equally long
         values.update(named)
         twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
         if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
             self.function.bind(given, named)  # which says what is wrong
+        values = self.function.along_all(values) if self.function.along else values
         return self.function.separated(values) if self.function.scalars else values
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:

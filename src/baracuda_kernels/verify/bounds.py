@@ -12,12 +12,13 @@ from baracuda_kernels.core.sku import MathPrecision, PrecisionGuarantee
 
 # Relative error of a whole output; the second number holds for the backward of attention or of a scan.
 _BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
+_BOUNDS |= dict.fromkeys((ElementKind.F8E4M3FN, ElementKind.F8E4M3FNUZ), (6.25e-2, 6.25e-2))  # half a unit in the last place
+_BOUNDS |= dict.fromkeys((ElementKind.F8E5M2, ElementKind.F8E5M2FNUZ), (1.25e-1, 1.25e-1))
 _COARSER = {  # what a kernel multiplies in bounds its outputs too, where that has fewer bits than they have
     MathPrecision.TF32: (1.2e-3, 3e-3),  # the bits of f16, but inputs are rounded to it too
     MathPrecision.F16: _BOUNDS[ElementKind.F16],
     MathPrecision.BF16: _BOUNDS[ElementKind.BF16],
 }
-_EXACT = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8, ElementKind.BOOL)
 
 
 def error_bound(
@@ -28,7 +29,7 @@ def error_bound(
     Beside a `guarantee`, a result of products in fewer bits is judged by those.
     """
     element = (element_of(descriptor) if element is None else element).part
-    if element in _EXACT:
+    if not element.is_float:
         return 0.0
     coarser = 0.0 if guarantee is None else _COARSER.get(guarantee.math_precision, (0.0, 0.0))[cases.is_long_chain()]
     if element is ElementKind.F64:

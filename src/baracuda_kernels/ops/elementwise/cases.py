@@ -75,17 +75,21 @@ class ElementwiseCases(ElementByElement):
         for kind in telling[: 2 if element is ElementKind.F32 else 1]:
             for shape in CORNERS if element.is_float else CORNERS[:3]:
                 yield self.descriptor(kind, shape, element)
-        if element in (ElementKind.F32, ElementKind.I32) and self._numbers(element):
+        if element in (ElementKind.F32, ElementKind.I32, ElementKind.C64) and self._numbers(element):
             yield self.descriptor(telling[0], CORNERS[0], element, **self._numbers(element))
         for place, own in MIXED.get(element, ()):
             yield self.descriptor(telling[0], CORNERS[0], element, **{f"{self.descriptor.OPERANDS[place]}_element": own})
         if element is ElementKind.F32 and not self.descriptor.IS_BACKWARD:
             yield self.descriptor(telling[0], CORNERS[0], element, stored_element=ElementKind.BF16)
 
-    def _numbers(self, element: ElementKind) -> dict[str, float]:
+    def _numbers(self, element: ElementKind) -> dict[str, complex]:
         """A number for each operand but the first, where there can be some."""
         names = [f"{name}_value" for name in self.descriptor.OPERANDS[1:]]
-        return {name: 0.5 if element.is_float else 1.0 for name in names if hasattr(self.descriptor, name)}
+        return {
+            name: 0.5 if element.is_float else 0.5 - 2j if element.is_complex else 1.0
+            for name in names
+            if hasattr(self.descriptor, name)
+        }
 
     def draw(self, random: Random, element: ElementKind) -> ElementwiseDescriptor:
         kind, shape = random.choice(self.kinds(element)), self.drawn_shape(random)
@@ -107,12 +111,15 @@ class ElementwiseCases(ElementByElement):
 
     def inputs(self, descriptor: ElementwiseDescriptor, rng: Any) -> dict[str, Any]:
         """Operands from the row's domain; the gradient of the result is left to chance."""
-        domain, drawn = descriptor.row.domain, {}
+        drawn = {}
         for place, name in enumerate(descriptor.OPERANDS):
-            low, high = domain[min(place, len(domain) - 1)]
+            low, high = descriptor.row.domain_for(descriptor.element, place)
             values = rng.uniform(low, high, descriptor.shape)
             own = descriptor.elements[place]
-            if ElementKind.U8 in (own, descriptor.element):
+            if own.is_complex:
+                drawn[name] = values + 1j * rng.uniform(low, high, descriptor.shape)
+                continue
+            if own.is_unsigned or descriptor.element.is_unsigned:
                 values = abs(values)
             drawn[name] = values if own.is_float else values.round()
         return drawn

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.core.launch_numbers import IMAG
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.ops.elementwise.program import program_of
@@ -30,6 +31,7 @@ __all__ = [
     "UnaryBackwardDescriptor",
     "UnaryDescriptor",
     "UnaryKind",
+    "named_parts",
     "numbers_fit",
     "parameters_of",
     "scalars_fit",
@@ -50,7 +52,7 @@ def parameters_of(table: Mapping[str, ElementwiseRow]) -> tuple[str, ...]:
 ANY_NUMBER = 1.0  # of every element: what stands for a number that comes with the launch
 
 
-def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: Collection[float] = ()) -> Iterator[Reason]:
+def scalars_fit(element: ElementKind, values: Mapping[str, complex | None], open: Collection[float] = ()) -> Iterator[Reason]:
     """One of the operands is a tensor, and those that are numbers are numbers of the element, or of what is `open` to all."""
     if None not in values.values():
         name, value = next(iter(values.items()))
@@ -58,14 +60,24 @@ def scalars_fit(element: ElementKind, values: Mapping[str, float | None], open: 
     yield from numbers_fit(element, {f"{name}_value": value for name, value in values.items() if value is not None}, open)
 
 
-def numbers_fit(element: ElementKind, numbers: Mapping[str, float], open: Collection[float] = ()) -> Iterator[Reason]:
+def numbers_fit(element: ElementKind, numbers: Mapping[str, complex], open: Collection[float] = ()) -> Iterator[Reason]:
     """They are numbers of the element, or of what is `open` to all."""
-    if element.is_float:
-        return
     low, high = LIMITS.get(element, (0, 1))
+    is_integer = not (element.is_float or element.is_complex)
     for name, number in numbers.items():
-        if not (low <= number <= high and number.is_integer()) and number not in open:
+        if isinstance(number, complex):
+            if not element.is_complex:
+                yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, number, f"a real number, for {element}")
+        elif is_integer and number not in open and not (low <= number <= high and number.is_integer()):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, number, f"an integer from {low} to {high}, for {element}")
+
+
+def named_parts(element: ElementKind, values: Mapping[str, complex | None]) -> dict[str, float]:
+    """Those of the operands that are numbers, as they are given with a launch: beside complex operands both parts of each."""
+    given = {name: number for name, number in values.items() if number is not None}
+    if not element.is_complex:
+        return {name: number.real for name, number in given.items()}
+    return {f"{name}{part}": number for name, whole in given.items() for part, number in (("", whole.real), (IMAG, whole.imag))}
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,7 @@ class ElementwiseDescriptor(OnElements):
         yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)), self.row.left_out.values())
 
     @property
-    def values(self) -> tuple[float | None, ...]:
+    def values(self) -> tuple[complex | None, ...]:
         """For every operand its value if it is a number, or None if it is a tensor."""
         return tuple(getattr(self, f"{name}_value", None) for name in self.OPERANDS)
 
@@ -118,14 +130,14 @@ class ElementwiseDescriptor(OnElements):
     def launch_numbers(self) -> Mapping[str, float]:
         """The parameters, those of the op where none were given, and the operands that are numbers."""
         own = {parameter.name: number for parameter, number in zip(self.row.parameters, self.row_numbers, strict=True)}
-        return own | {name: number for name, number in zip(self.OPERANDS, self.values, strict=True) if number is not None}
+        return own | named_parts(self.element, dict(zip(self.OPERANDS, self.values, strict=True)))
 
     def for_any_numbers(self) -> Self:
         given = [name for name, number in zip(self.OPERANDS, self.values, strict=True) if number is not None]
         values: dict[str, Any] = {f"{name}_value": ANY_NUMBER for name in given}
         return replace(self, parameters=(), **values) if self.parameters or values else self
 
-    def reasons_against_numbers(self, numbers: Mapping[str, float]) -> Iterator[Reason]:
+    def reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
         operands = {name: numbers[name] for name in self.OPERANDS if name in numbers}
         yield from numbers_fit(self.element, operands, self.row.left_out.values())
 
@@ -140,18 +152,18 @@ class ElementwiseDescriptor(OnElements):
 
     @property
     def result_element(self) -> ElementKind:
-        return self.stored_element or self.row.result or self.element
+        return self.stored_element or self.row.result_for(self.element)
 
     def stored_as(self, element: ElementKind) -> Self:
         return replace(self, stored_element=element)
 
 
 def _of_gradient(operand: str) -> property:
-    """The dtype of an operand's gradient: its own, if it is a float."""
+    """The dtype of an operand's gradient: its own, unless that has none."""
 
     def element(self: ElementwiseDescriptor) -> ElementKind:
         own: ElementKind = getattr(self, f"{operand}_element") or self.element
-        return own if own.is_float else self.element
+        return own if own.is_float or own.is_complex else self.element
 
     return property(element)
 
@@ -194,8 +206,8 @@ class BinaryDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY, BinaryKind, ("input", "other")
     kind: BinaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, if that is a number and not a tensor
-    other_value: float | None = None  # the second operand, if that is a number and not a tensor
+    input_value: complex | None = None  # the first operand, if that is a number and not a tensor
+    other_value: complex | None = None  # the second operand, if that is a number and not a tensor
     input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
     other_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
 
@@ -213,9 +225,9 @@ class TernaryDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = TERNARY, TernaryKind, ("input", "second", "third")
     kind: TernaryKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, if that is a number and not a tensor
-    second_value: float | None = None  # the second operand, if that is a number and not a tensor
-    third_value: float | None = None  # the third operand, if that is a number and not a tensor
+    input_value: complex | None = None  # the first operand, if that is a number and not a tensor
+    second_value: complex | None = None  # the second operand, if that is a number and not a tensor
+    third_value: complex | None = None  # the third operand, if that is a number and not a tensor
     input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
     second_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
     third_element: ElementKind | None = None  # of the third operand in memory, if that is not `element`

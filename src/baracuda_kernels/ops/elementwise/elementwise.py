@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.element import FLOATS
+from baracuda_kernels.core.element import COMPLEXES, FLOATS
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -28,7 +28,7 @@ from baracuda_kernels.ops.elementwise.descriptor import (
 )
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
-from baracuda_kernels.ops.elementwise.rows import ALL, ElementwiseRow
+from baracuda_kernels.ops.elementwise.rows import STORED, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
 __all__ = [
@@ -60,7 +60,8 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool = False) -> tuple[Kernel, ...]:
     """The kernels of a table, with only those limits that matter for its rows."""
     rows = table.values()
-    elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
+    known = (*FLOATS, *COMPLEXES) if backward else STORED
+    elements = tuple(each for each in known if any(each in row.elements and (row.differentiable or not backward) for row in rows))
     limits: list[Limit] = [rank_at_most("shape", 8)]
     limits += [element_makes_sense] if any(set(elements) - set(row.elements) for row in rows) else []
     limits += [is_differentiable] if backward and not all(row.differentiable for row in rows) else []

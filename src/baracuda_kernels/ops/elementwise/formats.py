@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.float8 import FORMATS8
 from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
-__all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
+__all__ = ["LARGEST", "mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
 
 Formula = Callable[..., Expr]
 
@@ -35,6 +36,7 @@ FORMATS = {
     ElementKind.F32: ElementFormat(8, 23),
     ElementKind.F64: ElementFormat(11, 52),
 }
+LARGEST = {element: form.largest for element, form in (FORMATS | FORMATS8).items()}
 
 
 def mantissa_and_exponent(x: Expr) -> tuple[Expr, Expr]:

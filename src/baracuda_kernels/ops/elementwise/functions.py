@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
-from baracuda_kernels.core.function import function
+from baracuda_kernels.core.framework import framework_of
+from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.view import Dtype, Number, Together, View, broadcast_shape, element_from
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
@@ -56,9 +59,9 @@ _declare_all()
 
 
 @function(CastPlan, gradient="cast_backward")
-def cast(input: View, dtype: Dtype) -> CastDescriptor:
-    """The values in another dtype, rounded once; to integers towards zero, saturating, and NaN to 0."""
-    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype))
+def cast(input: View, dtype: Dtype, saturate: bool = False) -> CastDescriptor:
+    """The values in another dtype, rounded once; floats to integers towards zero, saturating, and NaN to 0. With `saturate` all else saturates too."""
+    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype), saturate=saturate)
 
 
 @function(CastPlan, names={"d_result": "input", "d_input": "result"})
@@ -67,11 +70,27 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
     return CastDescriptor(d_result.shape, d_result.element, element_from("cast_backward", "input_element", input_element))
 
 
-@function(WherePlan, gradient="where_backward")
+class Where(Function):
+    """A choice between arrays or numbers. Of two numbers the second becomes an array, of the dtype that both have together."""
+
+    def __init__(self, describe: Any) -> None:
+        super().__init__(describe, WherePlan, f"{describe.__name__}_backward")
+
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        given, named = super().meant(given, named)
+        values = {**dict(zip(self.inputs, given, strict=False)), **named}
+        framework, both = framework_of(values.get("condition")), (values.get("input"), values.get("other"))
+        if framework is None or framework.number is None or not all(isinstance(each, Real) for each in both):
+            return given, named
+        other = framework.number(both[1], both, values["condition"])
+        return (*given[:2], other) if len(given) > 2 else given, {**named, "other": other} if "other" in named else named
+
+
+@Where
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:
-    """input where the condition holds, else other; one of the two may be a number."""
+    """input where the condition holds, else other; both may be numbers."""
     operands = {"condition": condition, "input": input, "other": other}
     both = Together("where", operands, {"input": input_value, "other": other_value}, ALL)
     values, own = both.numbers, both.own

@@ -45,8 +45,8 @@ class BinaryPairDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = BINARY_PAIRS, BinaryPairKind, ("input", "other")
     kind: BinaryPairKind  # type: ignore[valid-type]
-    input_value: float | None = None  # the first operand, if that is a number and not a tensor
-    other_value: float | None = None  # the second operand, if that is a number and not a tensor
+    input_value: complex | None = None  # the first operand, if that is a number and not a tensor
+    other_value: complex | None = None  # the second operand, if that is a number and not a tensor
     input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
     other_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
 

@@ -36,7 +36,7 @@ def _sign(x: Any) -> Any:
 
 def _power(x: Any, y: Any) -> Any:
     y = numpy.broadcast_to(numpy.asarray(y, x.dtype), x.shape)
-    if _is_float(x):
+    if x.dtype.kind in "fu":
         return numpy.power(x, y)
     unit = where(x == 1, 1, where(x == -1, where(y % 2 == 0, 1, -1), 0))
     return where(y < 0, unit, numpy.power(x, where(y < 0, 0, y)))
@@ -140,7 +140,8 @@ def _left_shift(element: ElementKind, x: Any, y: Any) -> Any:
 
 
 def _right_shift(element: ElementKind, x: Any, y: Any) -> Any:
-    return x >> where((y >= 0) & (y < _bits(element)), y, 63)
+    inside = (y >= 0) & (y < _bits(element))
+    return where(inside, x >> where(inside, y, 0), 0 if x.dtype.kind == "u" else x >> 63)
 
 
 def _logical_right_shift(element: ElementKind, x: Any, y: Any) -> Any:
@@ -149,7 +150,7 @@ def _logical_right_shift(element: ElementKind, x: Any, y: Any) -> Any:
 
 
 def _upper_half(element: ElementKind, x: Any, y: Any) -> Any:
-    return numpy.asarray((x.astype(object) * y.astype(object)) >> _bits(element)).astype(numpy.int64)  # of rank 0 an int
+    return numpy.asarray((x.astype(object) * y.astype(object)) >> _bits(element)).astype(NUMPY_NAMES[element])  # of rank 0 an int
 
 
 def _next_after(element: ElementKind, x: Any, y: Any) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "ElementwiseRow", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
 
-INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
+STORED = (*ALL, *FLOATS8, *COMPLEXES)  # what can be moved, compared and converted, though not all of it be computed with
 Interval = tuple[float, float]
 
 
@@ -41,6 +42,17 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class OfComplex:
+    """What a row is of complex numbers. Its parameters are real there too."""
+
+    formula: Callable[..., Any] | None = None  # by default the row's
+    gradient: Callable[..., Any] | None = None  # instead of the derived one
+    gives_part: bool = False  # whether results are real
+    wide: bool = False  # whether those of f32 are computed in f64
+    domain: tuple[Interval, ...] = ((-4.0, 4.0),)  # from which tests draw both parts of each operand
+
+
+@dataclass(frozen=True)
 class ElementwiseRow:
     """One elementwise op.
 
@@ -63,7 +75,29 @@ class ElementwiseRow:
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
+    leading: tuple[str, ...] = ()  # parameters that the function has before the operands, and without a default
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
+
+    of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it
+
+    def with_complex(self, form: OfComplex) -> Self:
+        """The row for complex numbers too."""
+        return replace(self, of_complex=form, elements=(*self.elements, *COMPLEXES))
+
+    def result_for(self, element: ElementKind) -> ElementKind:
+        """The element of the result, of operands of that element."""
+        if element.is_complex and self.of_complex is not None and (self.of_complex.gives_part or self.result is ElementKind.F64):
+            return element.part if self.of_complex.gives_part else ElementKind.C128
+        return element if self.result is None else self.result
+
+    def gradient_for(self, element: ElementKind) -> Callable[..., Any] | None:
+        """The gradient for operands of that element, if it is not derived."""
+        return self.of_complex.gradient if element.is_complex and self.of_complex is not None else self.gradient
+
+    def domain_for(self, element: ElementKind, place: int) -> Interval:
+        """From where tests draw an operand."""
+        domain = self.of_complex.domain if element.is_complex and self.of_complex is not None else self.domain
+        return domain[min(place, len(domain) - 1)]
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         """The elements of the results but the first, of operands of that element."""
@@ -71,4 +105,6 @@ class ElementwiseRow:
 
     def formula_for(self, element: ElementKind) -> Callable[..., Any]:
         """The formula for operands of that element."""
+        if element.is_complex and self.of_complex is not None:
+            return self.of_complex.formula or self.formula
         return self.formula if self.by_element is None else self.by_element(element)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 from baracuda_kernels.core.errors import InvalidProblem
@@ -33,11 +33,17 @@ class Elementwise(Function):
         """Parameters besides operands and those of the row, or instead of them."""
         return ()
 
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Parameters that stand before the operand may also stand behind it."""
+        if self.row.leading and given and not isinstance(given[0], Number):
+            given, named = given[1:], {next(iter(self.inputs)): given[0], **named}
+        return super().meant(given, named)
+
     def _first(self, seers: Any, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         like = next((value for value in (*given, *named.values()) if isinstance(value, Expr)), None)
         if like is None:
             return super()._first(seers, given, named, out, preference, stream)
-        bound = self.bind(given, named)
+        bound = self.bind(*self.meant(given, named))
         integers = [parameter.name for parameter in self.row.parameters if parameter.is_integer]
         written = [name for name in bound.arguments if name not in integers]
         bound.apply_defaults()
@@ -142,12 +148,13 @@ def _description(
         kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View, default=None if each in row.left_out else kinds.empty)
         for each in names
     ]
-    numbers = [_option(each) for each in row.parameters]
+    numbers = [_option(each) for each in row.parameters if leading or each.name not in row.leading]
+    before = [] if leading else [_option(each).replace(default=kinds.empty) for each in row.parameters if each.name in row.leading]
     if row.choice is not None:
         first = next(iter(row.choice.rows))
         kind_of = str | None if first is None else type(first)
         numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=kind_of, default=first))
-    replaced = {each.name: each for each in (*arrays, *numbers, *more)}
+    replaced = {each.name: each for each in (*before, *arrays, *numbers, *more)}
     describe.__signature__ = inspect.Signature(list(replaced.values()))  # type: ignore[attr-defined] # as inspect looks for it
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says

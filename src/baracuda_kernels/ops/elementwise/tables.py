@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from baracuda_kernels.ops.elementwise import activation_rows, binary_rows, gated_rows, ternary_rows, unary_rows
+from baracuda_kernels.ops.elementwise import activation_rows, binary_rows, complex_rows, gated_rows, ternary_rows, unary_rows
 from baracuda_kernels.ops.elementwise.rows import ElementwiseRow
 
 __all__ = ["BINARY", "GATED", "TERNARY", "UNARY"]
 
 
 def _by_name(*tables: tuple[ElementwiseRow, ...]) -> dict[str, ElementwiseRow]:
-    return {row.name: row for table in tables for row in table}
+    forms = complex_rows.FORMS
+    rows = [row for table in tables for row in table]
+    return {row.name: row.with_complex(forms[row.name]) if row.name in forms else row for row in rows}
 
 
 UNARY = _by_name(unary_rows.ROWS, activation_rows.ROWS)

@@ -52,7 +52,7 @@ __all__ = ["TABLE"]
 
 _VAR = ReduceRow(
     "var", "The variance: the mean squared distance from the mean.",
-    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
+    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance, converts=True,
     gradient=lambda d, x, y, mean, count, correction: scaled(d, x - mean, (count - correction) * 0.5), helpers=("middle",),
 )  # fmt: skip
 _VAR = replace(_VAR, of_halves=replace(_VAR, term=value_and_square, finish=variance_of_values, append=next_value))

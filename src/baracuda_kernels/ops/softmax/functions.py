@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from baracuda_kernels.core.function import function
-from baracuda_kernels.core.view import View
+from typing import Any
+
+from baracuda_kernels.core.forms import AlongAxis, Converting
+from baracuda_kernels.core.view import Dtype, View, element_from
 from baracuda_kernels.ops.softmax.descriptor import SoftmaxBackwardDescriptor, SoftmaxDescriptor, SoftmaxKind
 from baracuda_kernels.ops.softmax.softmax import SoftmaxBackwardPlan, SoftmaxPlan
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 
-@function(SoftmaxPlan, gradient="softmax_backward")
-def softmax(x: View, axis: int = -1) -> SoftmaxDescriptor:
+class Softmax(Converting, AlongAxis):
+    """Along one axis, of elements that may be cast first."""
+
+    def __init__(self, describe: Any) -> None:
+        super().__init__(describe, SoftmaxPlan, f"{describe.__name__}_backward")
+
+
+def _described(kind: SoftmaxKind, x: View, axis: int, dtype: object) -> SoftmaxDescriptor:
+    element = x.element if dtype is None else element_from(x.function, "dtype", dtype)
+    return SoftmaxDescriptor(kind, x.shape, x.axis(axis), element)
+
+
+def _back(describe: Any) -> AlongAxis:
+    return AlongAxis(describe, SoftmaxBackwardPlan, None)
+
+
+@Softmax
+def softmax(x: View, axis: int = -1, *, dtype: Dtype | None = None) -> SoftmaxDescriptor:
     """exp(x) divided by its sum along an axis."""
-    return SoftmaxDescriptor(SoftmaxKind.SOFTMAX, x.shape, x.axis(axis), x.element)
+    return _described(SoftmaxKind.SOFTMAX, x, axis, dtype)
 
 
-@function(SoftmaxBackwardPlan)
+@_back
 def softmax_backward(dy: View, y: View, axis: int = -1) -> SoftmaxBackwardDescriptor:
     """The gradient of softmax, from its output y."""
     return SoftmaxBackwardDescriptor(SoftmaxKind.SOFTMAX, y.shape, y.axis(axis), y.element)
 
 
-@function(SoftmaxPlan, gradient="log_softmax_backward")
-def log_softmax(x: View, axis: int = -1) -> SoftmaxDescriptor:
+@Softmax
+def log_softmax(x: View, axis: int = -1, *, dtype: Dtype | None = None) -> SoftmaxDescriptor:
     """The logarithm of softmax."""
-    return SoftmaxDescriptor(SoftmaxKind.LOG_SOFTMAX, x.shape, x.axis(axis), x.element)
+    return _described(SoftmaxKind.LOG_SOFTMAX, x, axis, dtype)
 
 
-@function(SoftmaxBackwardPlan)
+@_back
 def log_softmax_backward(dy: View, y: View, axis: int = -1) -> SoftmaxBackwardDescriptor:
     """The gradient of log_softmax, from its output y."""
     return SoftmaxBackwardDescriptor(SoftmaxKind.LOG_SOFTMAX, y.shape, y.axis(axis), y.element)

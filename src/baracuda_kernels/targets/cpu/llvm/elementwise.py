@@ -75,7 +75,7 @@ class _Writer(Loops):
         emitter = Emitter(builder, self.lanes)
         inputs = []
         for element, address in zip(self.program.inputs, function.args, strict=False):
-            raw = builder.load(address, typ=emitter.vector(stored_type(element)), align=element.size)
+            raw = builder.load(address, typ=emitter.in_memory(element), align=element.part.size)
             inputs.append(emitter.loaded(raw, element))
         parameters = [emitter.splat(value) for value in function.args[count:]]
         values = computed(emitter, in_order(program.results), inputs, parameters)
@@ -86,7 +86,7 @@ class _Writer(Loops):
                 builder.ret_void()
         for result, element, address in zip(program.results, self.program.outputs, function.args[len(inputs) :], strict=False):
             raw = emitter.stored(values[result], element)
-            stored = builder.store(raw, address, align=min(LINE, self.lanes * element.size) if streams else element.size)
+            stored = builder.store(raw, address, align=min(LINE, self.lanes * element.size) if streams else element.part.size)
             if streams:
                 stored.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         builder.ret_void()

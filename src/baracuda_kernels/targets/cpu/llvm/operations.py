@@ -6,6 +6,7 @@ from typing import Any
 from llvmlite import ir
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.formula.functions.elementary import exp2_by_operations, log2_by_operations
 from baracuda_kernels.targets.cpu import float16
@@ -15,6 +16,7 @@ __all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
 _REGISTERS = {
     ElementKind.F32: ir.FloatType(), ElementKind.F64: ir.DoubleType(), ElementKind.BOOL: ir.IntType(1), ElementKind.I8: ir.IntType(8),
     ElementKind.I16: ir.IntType(16), ElementKind.I32: ir.IntType(32), ElementKind.I64: ir.IntType(64), ElementKind.U8: ir.IntType(8),
+    ElementKind.U16: ir.IntType(16), ElementKind.U32: ir.IntType(32), ElementKind.U64: ir.IntType(64),
 }  # fmt: skip
 
 
@@ -22,7 +24,9 @@ def stored_type(element: ElementKind) -> ir.Type:
     """What an element is in memory."""
     if element.is_float and element.size == 2:
         return ir.IntType(16)
-    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element]
+    if element.is_complex:  # an array, which need not lie at a multiple of its size
+        return ir.ArrayType(_REGISTERS[element.part], 2)
+    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element.word]
 
 
 class Emitter:
@@ -33,6 +37,12 @@ class Emitter:
 
     def vector(self, scalar: ir.Type) -> ir.VectorType:
         return ir.VectorType(scalar, self.lanes)
+
+    def in_memory(self, element: ElementKind) -> ir.VectorType:
+        """What is read or written at once: of complex numbers, both parts in turn."""
+        if element.is_complex:
+            return ir.VectorType(_REGISTERS[element.part], 2 * self.lanes)
+        return self.vector(stored_type(element))
 
     def register(self, element: ElementKind) -> ir.VectorType:
         return self.vector(_REGISTERS[element])
@@ -67,7 +77,20 @@ class Emitter:
         return self.builder.call(self.builder.module.declare_intrinsic(f"llvm.{name}.{overloaded}", fnty=kind), args)
 
     def emit(self, here: Expr, args: list[ir.Value]) -> ir.Value:
+        if here.operation in PARTS:
+            return self._part(here.operation, *args)
         return OPERATIONS[here.operation](self, here, *args)
+
+    def _part(self, operation: str, *args: ir.Value) -> ir.Value:
+        """One part of numbers that lie in turn, or both parts in turn."""
+        count = self.lanes
+        if operation == "complex":
+            order = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
+            first, second = args
+        else:
+            order = list(range(PARTS.index(operation), 2 * count, 2))
+            first = second = args[0]
+        return self.builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
 
 
 def _suffix(kind: ir.Type) -> str:
@@ -80,7 +103,7 @@ def _is_float(here: Expr) -> bool:
 
 
 def _is_unsigned(here: Expr) -> bool:
-    return here.args[0].element in (ElementKind.U8, ElementKind.BOOL)
+    return here.args[0].element.is_unsigned
 
 
 def _arithmetic(name: str) -> Callable[..., ir.Value]:
@@ -163,7 +186,8 @@ def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Valu
     least, past, zero = (e.constant(float(number), source) for number in (low, high + 1, 0))
     fits = e.builder.and_(e.builder.fcmp_ordered(">=", x, least), e.builder.fcmp_ordered("<", x, past))
     wide = e.vector(ir.IntType(max(32, 8 * element.size)))
-    whole = e.builder.fptosi(e.builder.select(fits, x, zero), wide)
+    to_whole = e.builder.fptoui if low == 0 and element.size >= 4 else e.builder.fptosi
+    whole = to_whole(e.builder.select(fits, x, zero), wide)
     whole = whole if wide == e.register(element) else e.builder.trunc(whole, e.register(element))
     below = e.builder.select(e.builder.fcmp_ordered("<", x, least), e.constant(low, element), e.constant(0, element))
     beyond = e.builder.select(e.builder.fcmp_ordered(">=", x, past), e.constant(high, element), below)

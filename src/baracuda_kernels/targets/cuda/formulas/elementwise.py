@@ -19,6 +19,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout, Shape
+from baracuda_kernels.formula.complex import in_words
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.fast_path import usual
 from baracuda_kernels.targets.cuda.formulas.elementwise_tiles import block_for, operands_of, tile_for, vector_for
@@ -37,6 +38,7 @@ from baracuda_kernels.targets.cuda.runtime.triton_launch import (
 )
 from baracuda_kernels.targets.cuda.triton.indexing import dims, filled, offset
 from baracuda_kernels.targets.geometry import Dim, collapse
+from baracuda_kernels.targets.operand_views import OperandView, OverViews, views_of_parts
 
 __all__ = ["calls", "kernel"]
 
@@ -203,9 +205,13 @@ FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs t
 def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] | None = ()) -> Bind:
     """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch. Without parameters (None) a launch is given their
     bits, behind the addresses."""
+    plain = in_words(program)
 
-    def bind(layouts: tuple[Layout | None, ...]) -> Launch:
-        return launcher(device, *calls(program, shape, [layout.stride for layout in layouts if layout is not None], parameters))
+    def bind(layouts: Sequence[Layout | None]) -> Launch:
+        strides, views = views_of_parts(layouts)
+        launch = launcher(device, *calls(plain, shape, strides, parameters))
+        numbers = [] if parameters is not None else [OperandView(len(layouts) + place, 0) for place in range(program.parameters)]
+        return launch if len(views) == len(layouts) else OverViews(launch, [*views, *numbers])
 
     return bind
 

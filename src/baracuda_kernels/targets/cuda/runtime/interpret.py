@@ -57,7 +57,7 @@ def _first_element(address: int, element: Any) -> Any:
     from baracuda_kernels.targets.aten import DTYPES
 
     buffer = (ctypes.c_char * element.size).from_address(address)
-    return torch.frombuffer(buffer, dtype=DTYPES[element])
+    return torch.frombuffer(buffer, dtype=DTYPES[element.word])
 
 
 def scanned(states: tuple[Any, ...], join: Any, is_back: bool = False) -> tuple[Any, ...]:

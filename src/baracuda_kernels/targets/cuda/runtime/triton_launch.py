@@ -23,6 +23,7 @@ _NARROW = (1 << 31) - (1 << 17)  # counts below it can be added to a whole block
 _POINTERS = {
     ElementKind.F32: "*fp32", ElementKind.F64: "*fp64", ElementKind.F16: "*fp16", ElementKind.BF16: "*bf16", ElementKind.I8: "*i8",
     ElementKind.I16: "*i16", ElementKind.I32: "*i32", ElementKind.I64: "*i64", ElementKind.U8: "*u8", ElementKind.BOOL: "*i1",
+    ElementKind.U16: "*u16", ElementKind.U32: "*u32", ElementKind.U64: "*u64",
 }  # fmt: skip
 
 
@@ -159,7 +160,7 @@ def _type_of(argument: Argument) -> Any:
     if isinstance(argument, tuple):
         return tuple(map(_type_of, argument))
     if isinstance(argument, At | Lent):
-        return _POINTERS[argument.element]
+        return _POINTERS[argument.element.word]
     if isinstance(argument, Given) or (isinstance(argument, Step) and not isinstance(argument, Count)):
         return "i64"
     return "i64" if is_wide(_word(argument)) else "i32"
