@@ -19,7 +19,7 @@ from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.core.launch_numbers import words_of
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.core.plan import Plan
+from baracuda_kernels.core.plan import Plan, Ready
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
@@ -88,6 +88,7 @@ class Call:
         self.arrays = {name: order.index(name) for name in given}
         self.numbers, self.constants = dict(numbers), [name for name in numbers if name not in order]
         self.places = [together.index(operand.name if operand.name in (*given, *made) else None) for operand in operands]
+        self.constant_words = words_of(self.numbers[name] for name in self.constants)
         self.number_places = [[*together, *self.constants].index(name) for name in numbers]
         self.results = [together.index(name if name in made else None) for name in returned]
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
@@ -119,7 +120,7 @@ class Call:
         lend = None if self.scratch is None else self.scratch[1]
         in_order, picked = itemgetter(*self.places, *self.number_places), itemgetter(*self.results)
         finished, first = self.finished, min(self.arrays.values())
-        rest = (0, *words_of(self.numbers[name] for name in self.constants))
+        rest = (0, *self.constant_words)
         alone = len(makers) == 1 and self.results == [len(self.given_layouts)]  # one array is made, and is the result
         launch: Launch | None = None
 
@@ -213,7 +214,12 @@ class Call:
             return None
         together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given_layouts, seen[1]], strict=True), (None, 0, None)]
         data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
-        return self.plan.args_type.over(data, layouts, at, self._numbers(sources))
+        args = self.plan.args_type.over(data, layouts, at)
+        if self.number_places:
+            launched = [*addresses, seen[0], 0, *self.constant_words]
+            ready = self.plan.admit(args)
+            args.ready = Ready(ready[0], ready[1], at + tuple([launched[place] for place in self.number_places]))
+        return args
 
     def _numbers(self, sources: list[Any]) -> dict[str, float]:
         """The numbers of a launch by the plan's names for them, of what is given."""

@@ -378,7 +378,8 @@ class Plan(Generic[D, A]):
     def admit(self, args: A) -> Ready:
         """The launch for these args, checked, and what it is given. Results of checks are cached by layout."""
         launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
-        if launch is None or args.numbers or self._reasons_against_overlap(args):
+        refused = bool(args.numbers) and any(self._reasons_against_numbers(args.numbers))
+        if launch is None or refused or self._reasons_against_overlap(args):
             self.can_implement(args).raise_if_rejected()
         if launch is None:
             launch = self._bound(args.layouts)
