@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, ElementKind
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
 from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 from generator.tables import code, table
 
-NAMES = {ALL: "all", NUMBERS: "numbers", FLOATS: "floats", INTEGERS: "integers"}
+# Of dtypes, the largest first.
+GROUPS = {"all": ALL, "numbers": NUMBERS, "floats": FLOATS, "integers": INTEGERS, "float8": FLOATS8, "complex": COMPLEXES}
 # Names of the inventory for functions that are called something else here.
 OTHER_NAMES = {"scaled_dot_product_attention": "sdpa"}
 TIERS = ("1", "2", "3")
@@ -42,11 +43,17 @@ def _row(row: ElementwiseRow) -> tuple[str, ...]:
     parameters = ", ".join(f"`{each.name}={each.default:g}`" for each in row.parameters)
     result = "" if row.result is None else f", giving {row.result}"
     result += "".join(f", giving {each} too" for each in row.more_results(row.elements[0]) if each is not row.elements[0])
-    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.differentiable else "no"
+    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.has_gradient else "no"
 
 
 def _elements(elements: Sequence[ElementKind]) -> str:
-    return NAMES.get(tuple(elements)) or ", ".join(map(str, elements))
+    """The groups that are there as a whole, and what else is."""
+    found, left = [], list(elements)
+    for name, group in GROUPS.items():
+        if set(group) <= set(left):
+            found.append(name)
+            left = [element for element in left if element not in group]
+    return ", ".join([*found, *map(str, left)])
 
 
 def coverage(inventory: Path) -> str:

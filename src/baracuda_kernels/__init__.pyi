@@ -3,7 +3,9 @@ from baracuda_kernels.core.device import DeviceKind as DeviceKind
 from baracuda_kernels.core.element import ElementKind as ElementKind
 from baracuda_kernels.core.errors import BufferTooSmall as BufferTooSmall
 from baracuda_kernels.core.errors import Error as Error
+from baracuda_kernels.core.errors import InvalidAxis as InvalidAxis
 from baracuda_kernels.core.errors import InvalidProblem as InvalidProblem
+from baracuda_kernels.core.errors import InvalidType as InvalidType
 from baracuda_kernels.core.errors import InvalidWisdom as InvalidWisdom
 from baracuda_kernels.core.errors import KernelInternal as KernelInternal
 from baracuda_kernels.core.errors import MisalignedOperand as MisalignedOperand
@@ -148,6 +150,9 @@ from baracuda_kernels.ops.elementwise import UnaryBackwardPlan as UnaryBackwardP
 from baracuda_kernels.ops.elementwise import UnaryDescriptor as UnaryDescriptor
 from baracuda_kernels.ops.elementwise import UnaryKind as UnaryKind
 from baracuda_kernels.ops.elementwise import UnaryPairArgs as UnaryPairArgs
+from baracuda_kernels.ops.elementwise import UnaryPairBackwardArgs as UnaryPairBackwardArgs
+from baracuda_kernels.ops.elementwise import UnaryPairBackwardDescriptor as UnaryPairBackwardDescriptor
+from baracuda_kernels.ops.elementwise import UnaryPairBackwardPlan as UnaryPairBackwardPlan
 from baracuda_kernels.ops.elementwise import UnaryPairDescriptor as UnaryPairDescriptor
 from baracuda_kernels.ops.elementwise import UnaryPairKind as UnaryPairKind
 from baracuda_kernels.ops.elementwise import UnaryPairPlan as UnaryPairPlan

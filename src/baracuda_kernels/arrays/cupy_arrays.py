@@ -1,4 +1,4 @@
-"""CuPy's arrays. CuPy has no bf16."""
+"""CuPy's arrays. CuPy has no bf16 and no floats of 8 bits."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Call:
         self.finished = framework.scalar if flat else framework.finished
         scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
         self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None
-        self.fresh = self._runner()
+        self.fresh = self._checked(self._runner()) if plan.descriptor.limits_numbers else self._runner()
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
         """With the given arrays, in the order of `given`."""
@@ -121,7 +121,11 @@ class Call:
         in_order, picked = itemgetter(*self.places, *self.number_places), itemgetter(*self.results)
         finished, first = self.finished, min(self.arrays.values())
         rest = (0, *self.constant_words)
-        alone = len(makers) == 1 and self.results == [len(self.given_layouts)]  # one array is made, and is the result
+        is_alone = len(self.returned) == 1 and self.returned[0] in self.made
+        is_made = is_alone and len(makers) == 1  # one array is made, and is the result
+        is_scalar = is_alone and self.finished is not None and self.finished is self.framework.scalar
+        if finished is not None and not is_alone:
+            finished = self._finished
         launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
@@ -132,7 +136,7 @@ class Call:
                 array = make()
                 sources.append(array)
                 addresses.append(address_of(array))
-            if not alone:
+            if not is_made:
                 sources.append(None)
             addresses += rest
             workspace = 0
@@ -145,11 +149,28 @@ class Call:
                 raise
             except Exception as cause:
                 raise plan.failure(cause) from cause
+            if is_scalar:
+                return picked(sources)[()]
             if finished is None:
-                return array if alone else picked(sources)
-            return self._finished(picked(sources), sources[first])
+                return array if is_made else picked(sources)
+            return finished(picked(sources), sources[first])
 
         return fresh
+
+    def _checked(self, fresh: Callable[[list[Any], list[int], Stream], Any]) -> Callable[[list[Any], list[int], Stream], Any]:
+        """The same, where the numbers of a launch are limited."""
+
+        def checked(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
+            self._check_numbers(sources)
+            return fresh(sources, addresses, stream)
+
+        return checked
+
+    def _check_numbers(self, sources: list[Any]) -> None:
+        problem = self.plan.descriptor
+        reasons = list(problem.reasons_against_numbers(self._numbers(sources)))
+        if reasons:
+            raise rejection(type(problem).__name__, reasons)
 
     def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
         """Runs into the caller's memory; outputs that are not given are allocated."""
@@ -216,6 +237,8 @@ class Call:
         data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
         args = self.plan.args_type.over(data, layouts, at)
         if self.number_places:
+            if self.plan.descriptor.limits_numbers:
+                self._check_numbers(sources)
             launched = [*addresses, seen[0], 0, *self.constant_words]
             ready = self.plan.admit(args)
             args.ready = Ready(ready[0], ready[1], at + tuple([launched[place] for place in self.number_places]))

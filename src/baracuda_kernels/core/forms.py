@@ -8,11 +8,14 @@ from typing import Any
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.arguments import renamed, synonyms_of
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import COMMON, Function
 from baracuda_kernels.core.view import element_from
 
 __all__ = ["AlongAxis", "Converting", "OneOf"]
+
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
 class AlongAxis(Function):
@@ -39,10 +42,15 @@ class Converting(Function):
 
     CALLS = ("cast",)
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        if "dtype" in named:
-            given, named = self.spread(given, named, registry.function("cast"))
-        return super().__call__(*given, **named)
+    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
+        given, named = super().meant(given, named)
+        array: Any = given[0] if given else named.get(next(iter(self.inputs)))
+        if named.get("dtype") is None or framework_of(array) is None:
+            return given, named
+        is_cast = ElementKind.of(array.dtype) is element_from(self.name, "dtype", named["dtype"])
+        if is_cast:
+            return given, named
+        return self.spread(given, named, registry.function("cast"))
 
     def spread(
         self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
@@ -91,13 +99,18 @@ class OneOf:
     def chosen(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The function that is called, and its arguments by their names."""
         common = {name: named[name] for name in COMMON if name in named}
-        own = renamed(self.name, self.synonyms, self._places[: len(given)], {n: named[n] for n in named if n not in common})
+        own = {name: named[name] for name in named if name not in common}
+        if [name for name in own if name in self.synonyms]:
+            own = renamed(self.name, self.synonyms, self._places[: len(given)], own)
         try:
-            bound = self.public.bind(*given, **own)
-        except TypeError as cause:
-            raise TypeError(f"{self.name}: {cause}") from None
-        name, arguments = self.choose(named, *bound.args, **bound.kwargs)
-        return name, arguments | common
+            name, arguments = self.choose(named, *given, **own)
+        except TypeError:
+            try:
+                self.public.bind(*given, **own)
+            except TypeError as cause:
+                raise TypeError(f"{self.name}: {cause}") from None
+            raise
+        return name, {**arguments, **common}
 
     def call_text(self) -> str:
         """How it is called, without what every function takes."""

@@ -127,6 +127,7 @@ class Function:
     """
 
     former: Mapping[str, str] = {}  # names that parameters had before, each with today's
+    also: Mapping[str, str] = {}  # other names of parameters than those that all functions have, each with the function's own
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class Function:
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
         self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
-        self.synonyms = synonyms_of(self.declared.parameters)
+        self.synonyms = {**synonyms_of(self.declared.parameters), **self.also}
         self.along = [name for name, option in self.options.items() if option.type == Axes | None]
         missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
@@ -321,7 +322,7 @@ class Function:
 
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """The call by this function's own names. Those that have other forms of a call too say here which one it is."""
-        if not named or (self.synonyms.keys().isdisjoint(named) and named.get("correction", 0) is not None):
+        if not [name for name, value in named.items() if name in self.synonyms or (name == "correction" and value is None)]:
             return given, named
         return given, renamed(self.name, self.synonyms, list(self.declared.parameters)[: len(given)], named)
 
@@ -356,7 +357,9 @@ class Function:
                     for name, new in renamed.items()
                 ]
                 raise rejection(self.name, reasons) from None
-            raise TypeError(f"{self.name}: {cause}") from None
+            said = str(cause).removeprefix("got ")
+            got = f"one {said}" if said.startswith("missing") else f"one with {said}"
+            raise rejection(self.name, [Reason(ReasonCode.ARGUMENTS, "the call", got, self.call_text())]) from None
 
     def separated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with numbers that stand in place of arrays as the options that they are."""
@@ -473,8 +476,10 @@ def function(
     plan: type[Plan[Any, Any]],
     gradient: str | None = None,
     names: Mapping[str, str] | None = None,
+    kind: type[Function] = Function,
     numbers: Iterable[str] = (),
 ) -> Callable[[Callable[..., Descriptor]], Function]:
     """Declares a function by its description. `gradient` is the name of the function that computes its gradient, `names` are the
-    function's own for operands, each with the plan's; `numbers` are options that come with the launch."""
-    return lambda describe: Function(describe, plan, gradient, names, numbers)
+    function's own for operands, each with the plan's, and `kind` is one that takes other forms of a call too; `numbers` are options that
+    come with the launch."""
+    return lambda describe: kind(describe, plan, gradient, names, numbers)

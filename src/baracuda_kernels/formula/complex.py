@@ -12,7 +12,20 @@ from collections.abc import Callable
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Number, Program, constant, input_of, make, number_beside, traced_like
 
-__all__ = ["IN_PARTS", "PARTS", "conj", "imag", "in_words", "is_complex", "joined", "of_parts", "real", "timed", "whole_of"]
+__all__ = [
+    "IN_PARTS",
+    "PARTS",
+    "conj",
+    "imag",
+    "in_words",
+    "is_complex",
+    "joined",
+    "of_parts",
+    "operands_of",
+    "real",
+    "timed",
+    "whole_of",
+]
 
 PARTS = ("real", "imag", "complex")
 WORD = ElementKind.I64  # what a complex number of f32 is read and written as, where there is nothing better
@@ -202,6 +215,11 @@ def in_words(program: Program) -> Program:
         parts = (found,) if not element.is_complex else (real(found), imag(found))
         results += (_word(*parts),) if element is ElementKind.C64 else parts
     return Program(tuple(inputs), tuple(outputs), tuple(results), program.parameters)
+
+
+def operands_of(element: ElementKind) -> int:
+    """How many operands hold such elements, in words."""
+    return len(_held(element))
 
 
 def _held(element: ElementKind) -> tuple[ElementKind, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, in_order
+from baracuda_kernels.formula.loops import Loop, outside_loops
 
 __all__ = ["evaluate"]
 
@@ -24,23 +25,41 @@ _DTYPES: dict[ElementKind, Any] = {
 def evaluate(results: Sequence[Expr], inputs: Sequence[np.ndarray], parameters: Sequence[float] = ()) -> list[np.ndarray]:
     """What expressions of operations alone give for these inputs, which have one shape or broadcast to one."""
     shape = np.broadcast_shapes(*(np.shape(each) for each in inputs))
-    known: dict[Expr, np.ndarray] = {}
+    given: dict[str, Sequence[Any]] = {"input": inputs, "parameter": parameters}
     with np.errstate(all="ignore"):
-        for here in in_order(tuple(results)):
-            dtype = _DTYPES[here.element]
-            args = [known[arg] for arg in here.args]
-            found: Any
-            if here.operation == "bitcast":
-                found = _bits(args[0], dtype)
-            elif here.operation in PARTS:
-                found = _PARTS[here.operation](*args)
-            elif here.value is None:
-                found = _OPERATIONS[here.operation](*args)
-            else:
-                given = {"input": inputs, "parameter": parameters}.get(here.operation)
-                found = here.value if given is None else given[int(here.value)]
-            known[here] = np.asarray(found).astype(dtype)  # of a convert, this is all there is to it
+        known = _computed(outside_loops(in_order(tuple(results))), given)
     return [np.broadcast_to(known[each], shape) for each in results]
+
+
+def _computed(order: Sequence[Expr], given: Mapping[str, Sequence[Any]]) -> dict[Expr, np.ndarray]:
+    """Every number of a formula or of a loop's step, from those at the places of its leaves."""
+    known: dict[Expr, np.ndarray] = {}
+    for here in order:
+        dtype = _DTYPES[here.element]
+        found: Any
+        if here.operation == "repeated":
+            found = _repeated(Loop.of(here), known)
+        elif here.operation == "bitcast":
+            found = _bits(known[here.args[0]], dtype)
+        elif here.operation in PARTS:
+            found = _PARTS[here.operation](*(known[arg] for arg in here.args))
+        elif here.value is None:
+            found = _OPERATIONS[here.operation](*(known[arg] for arg in here.args))
+        else:
+            found = given[here.operation][int(here.value)] if here.operation in given else here.value
+        known[here] = np.asarray(found).astype(dtype)  # of a convert, this is all there is to it
+    return known
+
+
+def _repeated(loop: Loop, known: Mapping[Expr, np.ndarray]) -> np.ndarray:
+    numbers = list(np.broadcast_arrays(*(known[each] for each in loop.start)))
+    order = in_order((loop.condition, *loop.following))
+    while True:
+        found = _computed(order, {"carried": numbers})
+        goes_on = found[loop.condition]
+        if not goes_on.any():
+            return numbers[0]
+        numbers = [np.where(goes_on, found[after], before) for after, before in zip(loop.following, numbers, strict=True)]
 
 
 def _joined(re: np.ndarray, im: np.ndarray) -> np.ndarray:

@@ -296,6 +296,8 @@ def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[E
         return constant(_number(rest[0]), element)
     if operation == "input":
         return _read_from(int(rest[0]), inputs[int(rest[0])])
+    if operation == "carried":
+        return make("carried", element, value=int(rest[0]))
     if operation != "parameter":
         return None
     if not 0 <= int(rest[0]) < parameters:
@@ -305,7 +307,7 @@ def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[E
 
 def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]) -> Expr:
     """An operation, checked like one that is traced: a text may come from anywhere."""
-    from baracuda_kernels.formula import complex, operations
+    from baracuda_kernels.formula import complex, loops, operations
 
     args = [known[int(place)] for place in rest]
     if operation in complex.PARTS:
@@ -313,6 +315,8 @@ def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]
     if operation in ("convert", "bitcast"):
         (value,) = args
         return operations.convert(value, element) if operation == "convert" else operations.bitcast(value, element)
+    if operation == "repeated":
+        return loops.checked(tuple(args))
     choices = {"where": operations.where, "rarely": operations.rarely}
     return choices[operation](*args) if operation in choices else operations.applied(operation, *args)
 

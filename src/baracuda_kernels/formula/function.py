@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from baracuda_kernels.formula.complex import is_complex, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function", "once_derived"]
+__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function", "no_derivative"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,6 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
     return declare
 
 
-def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
-    """The gradient of what is a gradient itself, and never derived again."""
-    raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")
+def no_derivative(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
+    """The gradient of what no framework derives, or not twice."""
+    raise TypeError(f"{y.operation}: has no derivative here")

@@ -13,7 +13,7 @@ from baracuda_kernels.formula.complex import imag, is_complex, joined, real, who
 from baracuda_kernels.formula.expression import Expr, Number, constant, make, number_beside
 
 __all__ = [
-    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
+    "NODES", "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
     "log2_roughly", "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "rsqrt_roughly", "shr_logical", "sqrt", "sqrt_roughly", "trunc",
     "where",
 ]  # fmt: skip
@@ -41,6 +41,8 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
+# All that a formula without functions is made of; the parts of complex numbers are replaced with the functions.
+NODES = frozenset((*OPERATIONS, "repeated", "carried", "input", "parameter", "constant"))
 F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")

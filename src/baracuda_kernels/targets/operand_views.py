@@ -9,7 +9,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import CompilesForViews
 from baracuda_kernels.core.layout import Layout, Shape
 
-__all__ = ["OperandView", "OverViews", "Strides", "views_of_parts"]
+__all__ = ["OperandView", "OverViews", "PartsAlongAxis", "Strides", "views_of_parts", "with_parts_along_axis"]
 
 
 class OperandView(NamedTuple):
@@ -36,6 +36,20 @@ def views_of_parts(layouts: Sequence[Layout | None]) -> tuple[list[Shape], list[
                 strides.append(tuple(step * layout.element.size // part for step in layout.stride))
                 views.append(OperandView(operand, offset))
     return strides, views
+
+
+class PartsAlongAxis(NamedTuple):
+    """What kernels look at of a layout of complex numbers, whose parts are along one more axis."""
+
+    stride: Shape
+    element: ElementKind
+
+
+def with_parts_along_axis(layout: Layout | None) -> Any:
+    """The layout; of complex numbers that of their parts."""
+    if layout is None or not layout.element.is_complex:
+        return layout
+    return PartsAlongAxis((*(2 * step for step in layout.stride), 1), layout.element.part)
 
 
 class OverViews:

@@ -53,7 +53,7 @@ LISTS: dict[str, dict[Rule, tuple[str, ...]]] = {  # by device, those of PyTorch
 }  # fmt: skip
 COMPOSED = {  # functions that in PyTorch have another name or several steps: the operator that decides about the result
     "average": "sum", "beta": "exp", "cbrt": "pow", "corrcoef": "matmul", "cov": "matmul", "cumulative_trapezoid": "cumsum",
-    "fma": "addcmul", "gamma": "exp", "integer_pow": "pow", "l1_norm": "linalg_vector_norm", "l2_norm": "linalg_vector_norm",
+    "factorial": "exp", "fma": "addcmul", "gamma": "exp", "integer_pow": "pow", "l1_norm": "linalg_vector_norm", "l2_norm": "linalg_vector_norm",
     "linf_norm": "linalg_vector_norm", "log1mexp": "log1p", "logmeanexp": "logsumexp", "matrix_norm": "linalg_matrix_norm",
     "nancumprod": "cumprod", "nancumsum": "cumsum", "nanpercentile": "nanquantile", "nanprod": "prod", "pairwise_distance": "norm",
     "percentile": "quantile", "sdpa": "scaled_dot_product_attention", "square": "pow", "ssd_chunk_scan": "matmul",

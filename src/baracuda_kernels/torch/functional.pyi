@@ -77,6 +77,13 @@ def affine_backward(
     scale: A | float,
     shift: A | float,
 ) -> tuple[A | None, A | None, A | None]: ...
+def airy_ai(
+    input: A,
+) -> A: ...
+def airy_ai_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -179,6 +186,10 @@ def argmin(
     axis: int | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def array_equiv(
+    a1: A,
+    a2: A,
+) -> A: ...
 def asin(
     input: A,
 ) -> A: ...
@@ -236,6 +247,34 @@ def average_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> tuple[A, A]: ...
+def bessel_j0(
+    input: A,
+) -> A: ...
+def bessel_j0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_j1(
+    input: A,
+) -> A: ...
+def bessel_j1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y0(
+    input: A,
+) -> A: ...
+def bessel_y0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def bessel_y1(
+    input: A,
+) -> A: ...
+def bessel_y1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -292,6 +331,24 @@ def bitwise_xor(
     input: A | float,
     other: A | float,
 ) -> A: ...
+def boxcox(
+    x: A | float,
+    lmbda: A | float,
+) -> A: ...
+def boxcox1p(
+    x: A | float,
+    lmbda: A | float,
+) -> A: ...
+def boxcox1p_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+) -> tuple[A | None, A | None]: ...
+def boxcox_backward(
+    d_result: A,
+    x: A | float,
+    lmbda: A | float,
+) -> tuple[A | None, A | None]: ...
 def cast(
     input: A,
     dtype: Any,
@@ -324,6 +381,22 @@ def celu_backward(
     input: A,
     alpha: float = 1.0,
 ) -> A: ...
+def chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
+) -> A: ...
 def clamp(
     input: A | float,
     min: A | float | None = None,
@@ -338,6 +411,15 @@ def clamp_backward(
 def clz(
     input: A,
 ) -> A: ...
+def comb(
+    N: A | float,
+    k: A | float,
+) -> A: ...
+def comb_backward(
+    d_result: A,
+    N: A | float,
+    k: A | float,
+) -> tuple[A | None, A | None]: ...
 def complex(
     real: A,
     imag: A,
@@ -363,6 +445,8 @@ def copysign_backward(
 ) -> tuple[A | None, A | None]: ...
 def corrcoef(
     input: A,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def corrcoef_backward(
     d_result: A,
@@ -414,6 +498,7 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
+    dtype: Any | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
 ) -> A: ...
@@ -426,6 +511,16 @@ def cov_backward(
     aweights: A | None = None,
     ddof: int = ...,
     unbiased: bool = ...,
+) -> A: ...
+def ctz(
+    input: A,
+) -> A: ...
+def cube(
+    input: A,
+) -> A: ...
+def cube_backward(
+    d_result: A,
+    input: A,
 ) -> A: ...
 def cummax(
     input: A,
@@ -505,6 +600,13 @@ def cumulative_trapezoid_backward(
     dim: int = -1,
     axis: int = ...,
 ) -> tuple[A, A | None]: ...
+def dawsn(
+    input: A,
+) -> A: ...
+def dawsn_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def deg2rad(
     input: A,
 ) -> A: ...
@@ -625,6 +727,13 @@ def erfinv_backward(
 def exp(
     input: A,
 ) -> A: ...
+def exp1(
+    input: A,
+) -> A: ...
+def exp1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def exp2(
     input: A,
 ) -> A: ...
@@ -636,10 +745,33 @@ def exp_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def expi(
+    input: A,
+) -> A: ...
+def expi_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 def expm1(
     input: A,
 ) -> A: ...
 def expm1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def expn(
+    n: A | float,
+    x: A | float,
+) -> A: ...
+def expn_backward(
+    d_result: A,
+    n: A | float,
+    x: A | float,
+) -> tuple[A | None, A | None]: ...
+def factorial(
+    input: A,
+) -> A: ...
+def factorial_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -713,6 +845,14 @@ def frac_backward(
     d_result: A,
     input: A,
 ) -> A: ...
+def fresnel(
+    input: A,
+) -> tuple[A, A]: ...
+def fresnel_backward(
+    d_s: A,
+    d_c: A,
+    input: A,
+) -> A: ...
 def frexp(
     input: A,
 ) -> tuple[A, A]: ...
@@ -725,6 +865,9 @@ def gamma(
 ) -> A: ...
 def gamma_backward(
     d_result: A,
+    input: A,
+) -> A: ...
+def gammasgn(
     input: A,
 ) -> A: ...
 def gcd(
@@ -834,6 +977,25 @@ def heaviside(
     input: A | float,
     values: A | float,
 ) -> A: ...
+def hermite_polynomial_h(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def hermite_polynomial_he(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def hyp1f1(
+    a: A | float,
+    b: A | float,
+    x: A | float,
+) -> A: ...
+def hyp1f1_backward(
+    d_result: A,
+    a: A | float,
+    b: A | float,
+    x: A | float,
+) -> tuple[A | None, A | None, A | None]: ...
 def hypot(
     input: A | float,
     other: A | float,
@@ -874,6 +1036,10 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
+) -> A: ...
+def igamma_grad_a(
+    a: A | float,
+    x: A | float,
 ) -> A: ...
 def igammac(
     input: A | float,
@@ -923,6 +1089,15 @@ def isposinf(
 def isreal(
     input: A,
 ) -> A: ...
+def kl_div_elementwise(
+    p: A | float,
+    q: A | float,
+) -> A: ...
+def kl_div_elementwise_backward(
+    d_result: A,
+    p: A | float,
+    q: A | float,
+) -> tuple[A | None, A | None]: ...
 def l1_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
@@ -963,6 +1138,10 @@ def l2_norm_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def laguerre_polynomial_l(
+    input: A | float,
+    n: A | float,
+) -> A: ...
 def lcm(
     input: A | float,
     other: A | float,
@@ -988,6 +1167,10 @@ def leaky_relu_backward(
     d_result: A,
     input: A,
     negative_slope: float = 0.01,
+) -> A: ...
+def legendre_polynomial_p(
+    input: A | float,
+    n: A | float,
 ) -> A: ...
 def lerp(
     input: A | float,
@@ -1201,6 +1384,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1212,6 +1396,7 @@ def matrix_norm_backward(
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: Any | None = None,
     axis: tuple[int, ...] = ...,
     keepdims: bool = ...,
 ) -> A: ...
@@ -1338,6 +1523,20 @@ def modf(
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k0(
+    input: A,
+) -> A: ...
+def modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def modified_bessel_k1(
+    input: A,
+) -> A: ...
+def modified_bessel_k1_backward(
+    d_result: A,
     input: A,
 ) -> A: ...
 def mul(
@@ -1687,6 +1886,15 @@ def norm_backward(
     axis: int | tuple[int, ...] | None = ...,
     keepdims: bool = ...,
 ) -> A: ...
+def owens_t(
+    h: A | float,
+    a: A | float,
+) -> A: ...
+def owens_t_backward(
+    d_result: A,
+    h: A | float,
+    a: A | float,
+) -> tuple[A | None, A | None]: ...
 def pairwise_distance(
     x1: A,
     x2: A,
@@ -1732,6 +1940,15 @@ def percentile_backward(
     keepdims: bool = ...,
     method: str = ...,
 ) -> A: ...
+def poch(
+    z: A | float,
+    m: A | float,
+) -> A: ...
+def poch_backward(
+    d_result: A,
+    z: A | float,
+    m: A | float,
+) -> tuple[A | None, A | None]: ...
 def polar(
     abs: A,
     angle: A,
@@ -1847,6 +2064,10 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
+) -> A: ...
+def random_gamma_grad(
+    a: A | float,
+    sample: A | float,
 ) -> A: ...
 def real(
     input: A,
@@ -2007,6 +2228,20 @@ def rsub_backward(
     other: A | float,
     alpha: float = 1.0,
 ) -> tuple[A | None, A | None]: ...
+def scaled_modified_bessel_k0(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k0_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1(
+    input: A,
+) -> A: ...
+def scaled_modified_bessel_k1_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -2055,6 +2290,30 @@ def sgn_backward(
 def shift_right_logical(
     input: A | float,
     other: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_t(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_u(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_v(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def shifted_chebyshev_polynomial_w(
+    input: A | float,
+    n: A | float,
+) -> A: ...
+def sici(
+    input: A,
+) -> tuple[A, A]: ...
+def sici_backward(
+    d_si: A,
+    d_ci: A,
+    input: A,
 ) -> A: ...
 def sigmoid(
     input: A,
@@ -2139,6 +2398,37 @@ def softsign(
     input: A,
 ) -> A: ...
 def softsign_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spacing(
+    input: A,
+) -> A: ...
+def sparse_plus(
+    input: A,
+) -> A: ...
+def sparse_plus_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def sparse_sigmoid(
+    input: A,
+) -> A: ...
+def sparse_sigmoid_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spence(
+    input: A,
+) -> A: ...
+def spence_backward(
+    d_result: A,
+    input: A,
+) -> A: ...
+def spherical_bessel_j0(
+    input: A,
+) -> A: ...
+def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -2334,10 +2624,14 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
+    offset: int = 0,
+    *,
+    dtype: Any | None = None,
 ) -> A: ...
 def trace_backward(
     d_result: A,
     input: A,
+    offset: int = 0,
 ) -> A: ...
 def trapezoid(
     y: A,

@@ -72,7 +72,10 @@ def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
     return distance / scale if scale > 0.0 else math.inf
 
 
-_LAST_PLACES = {ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), ElementKind.F16: (10, -14), ElementKind.BF16: (7, -126)}
+_LAST_PLACES = {  # digits of the fraction, and the least exponent
+    ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), ElementKind.F16: (10, -14), ElementKind.BF16: (7, -126),
+    ElementKind.F8E4M3FN: (3, -6), ElementKind.F8E5M2: (2, -14), ElementKind.F8E4M3FNUZ: (3, -7), ElementKind.F8E5M2FNUZ: (2, -15),
+}  # fmt: skip
 
 
 def ulps(result: Any, expected: Any, element: ElementKind) -> Any:

@@ -43,7 +43,7 @@ from baracuda_kernels.ops.elementwise.arithmetic import (
     with_sign_of,
 )
 from baracuda_kernels.ops.elementwise.formats import next_after
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, STORED, Choice, ElementwiseRow, Parameter
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, REAL, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -173,11 +173,11 @@ ARITHMETIC = (
         operands=("input", "values")),
     ElementwiseRow("nextafter", next_after(ElementKind.F32), "The next number of the dtype from x towards y.", by_element=next_after,
         gradient=lambda d, x, y: (where(eq(x, y), 0, d), _none(d))),
-    ElementwiseRow("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative.",
-        operands=("input", "weight")),
+    ElementwiseRow("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative; weights of rank 1 are those of channels, along axis 1.",
+        operands=("input", "weight"), by_channel=True),
 )  # fmt: skip
 COMPARISONS = tuple(
-    ElementwiseRow(name, formula, says, STORED, BOOL, differentiable=False)
+    ElementwiseRow(name, formula, says, REAL, BOOL, differentiable=False)
     for name, formula, says in (
         ("eq", eq, "x = y."),
         ("ne", ne, "x != y; NaN differs from itself."),
@@ -218,7 +218,7 @@ FUNCTIONS = (
     ElementwiseRow("xlog1py", xlog1py, "x log(1 + y); 0 where x is 0.", domain=((-4.0, 4.0), (-0.9, 20.0))),
     ElementwiseRow("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, +inf where one is negative.", domain=POSITIVE),
     ElementwiseRow("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
-        parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
+        parameters=(Parameter("rtol", 1e-5, least=0.0), Parameter("atol", 1e-8, least=0.0), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
     ElementwiseRow("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,
         differentiable=False),
     ElementwiseRow("igammac", igammac, "1 - igamma(x, y), accurate where that is small.", domain=POSITIVE, differentiable=False),

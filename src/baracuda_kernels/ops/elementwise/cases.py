@@ -23,7 +23,7 @@ __all__ = ["ElementByElement", "ElementwiseCases"]
 # every one of them is among what is drawn.
 CORNERS = ((31, 33), (), (5, 0, 3), (3, 1009), (70_001,), (2, 1, 3, 1, 2, 1, 5, 2))
 TELLING = ("gelu", "neg", "logical_not", "atan2", "add", "logical_xor", "lerp", "clamp", "swiglu")
-SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod")
+SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod", "fresnel")
 MIXED = {  # for problems of an element, operands that are converted to it
     ElementKind.F32: ((-1, ElementKind.BF16), (0, ElementKind.I32)),
     ElementKind.F64: ((0, ElementKind.F32),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -103,7 +104,8 @@ class ElementwiseDescriptor(OnElements):
         if self.parameters and len(self.parameters) != len(names):
             wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
-
+        else:
+            yield from self.row.reasons_against(self.row_numbers)
         yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)), self.row.left_out.values())
 
     @property
@@ -140,6 +142,12 @@ class ElementwiseDescriptor(OnElements):
     def reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
         operands = {name: numbers[name] for name in self.OPERANDS if name in numbers}
         yield from numbers_fit(self.element, operands, self.row.left_out.values())
+        own = {parameter.name: number for parameter, number in zip(self.row.parameters, self.row_numbers, strict=True)}
+        yield from self.row.reasons_against([numbers.get(name, number).real for name, number in own.items()])
+
+    @property
+    def limits_numbers(self) -> bool:
+        return any(parameter.least != -math.inf for parameter in self.row.parameters)
 
     @property
     def numbers(self) -> Numbers:

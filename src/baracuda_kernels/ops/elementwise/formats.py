@@ -8,11 +8,21 @@ from typing import NamedTuple
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.float8 import FORMATS8
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
-__all__ = ["LARGEST", "mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
+__all__ = [
+    "LARGEST",
+    "mantissa_and_exponent",
+    "mantissa_gradient",
+    "nan_to_num",
+    "next_after",
+    "reduce_precision",
+    "reduced",
+    "spacing",
+]
 
 Formula = Callable[..., Expr]
 
@@ -51,9 +61,15 @@ def mantissa_and_exponent(x: Expr) -> tuple[Expr, Expr]:
     return where(has_none, x, mantissa), where(has_none, 0, exponent)
 
 
-def mantissa_gradient(d: Expr, x: Expr) -> Expr:
+@function(lambda d, y, x: constant(0, x.element))
+def mantissa_scale(x: Expr) -> Expr:
+    """The power of two that a number is multiplied with to be its mantissa."""
     mantissa, _ = mantissa_and_exponent(x)
-    return where(eq(mantissa, x) | is_nan(x), d, d * (mantissa / x))
+    return where(eq(mantissa, x) | is_nan(x), 1.0, mantissa / x)
+
+
+def mantissa_gradient(d: Expr, x: Expr) -> Expr:
+    return d * mantissa_scale(x)
 
 
 def nan_to_num(element: ElementKind) -> Formula:
@@ -88,6 +104,16 @@ def reduce_precision(element: ElementKind) -> Formula:
     return formula
 
 
+def _reduced_gradient(d: Expr, y: Expr, x: Expr, *bits: Expr) -> tuple[Expr, None, None]:
+    return reduced(d, *bits), None, None
+
+
+@function(_reduced_gradient)
+def reduced(x: Expr, exponent_bits: Expr, mantissa_bits: Expr) -> Expr:
+    """The same of a number as it is computed: gradients are rounded as numbers are."""
+    return reduce_precision(x.element)(x, exponent_bits, mantissa_bits)  # type: ignore[no-any-return]
+
+
 def next_after(element: ElementKind) -> Formula:
     """A step of one unit in the bits. Times 2^-112 an f16 lies among the numbers of f32 just as in its own format, only finer."""
     scale = 2.0**-112 if element is ElementKind.F16 else 1.0
@@ -100,5 +126,15 @@ def next_after(element: ElementKind) -> Formula:
         found = found * (1.0 / scale) if scale != 1.0 else found
         towards_minus = where(eq(x, 0), is_negative(y), is_negative(x))
         return where(is_nan(x) | is_nan(y), x + y, where(eq(x, y), y, where(towards_minus, -found, found)))
+
+    return formula
+
+
+def spacing(element: ElementKind) -> Formula:
+    """How far the next number is; an f16 or bf16 past the largest one is infinite, too."""
+
+    def formula(x: Expr) -> Expr:
+        found = next_after(element)(x, where(x < 0, -INFINITY, where(is_nan(x), x, INFINITY)))
+        return where(absolute(found) > FORMATS[element].largest, found * INFINITY, found) - x
 
     return formula

@@ -12,6 +12,7 @@ from baracuda_kernels.core.view import Dtype, Number, Together, View, broadcast_
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
+from baracuda_kernels.ops.elementwise.channel_functions import ByChannel
 from baracuda_kernels.ops.elementwise.complex import (
     ComplexBackwardDescriptor,
     ComplexBackwardPlan,
@@ -32,24 +33,28 @@ FAMILIES: tuple[tuple[Any, Any, Any], ...] = (
     (elementwise.TernaryPlan, elementwise.TernaryBackwardPlan, Elementwise),
     (elementwise.GatedActivationPlan, elementwise.GatedActivationBackwardPlan, GatedActivation),
 )
-PAIRS: tuple[tuple[Any, Any], ...] = (
-    (pairs.UnaryPairPlan, elementwise.UnaryBackwardPlan),
-    (pairs.BinaryPairPlan, elementwise.BinaryBackwardPlan),
+PAIRS: tuple[tuple[Any, Any, Any], ...] = (  # with the gradient of one result, and of both
+    (pairs.UnaryPairPlan, elementwise.UnaryBackwardPlan, pairs.UnaryPairBackwardPlan),
+    (pairs.BinaryPairPlan, elementwise.BinaryBackwardPlan, None),
 )
 
 
 def _declare_all() -> None:
     for plan, gradients, kind in FAMILIES:
         for row in plan.descriptor_type.TABLE.values():
-            globals()[row.name] = forward(row, plan, kind)
+            globals()[row.name] = forward(row, plan, ByChannel if row.by_channel else kind)
             if row.differentiable:
-                globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, "d_result")
-    for plan, gradients in PAIRS:
+                globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, {"d_result": "d_result"})
+    for plan, of_one, of_both in PAIRS:
         for row in plan.descriptor_type.TABLE.values():
             globals()[row.name] = forward(row, plan, Elementwise, row.results)
-            (part,) = (name for name in row.results if row.parts.get(name))
-            alone = gradients.descriptor_type.TABLE[row.parts[part]]
-            globals()[f"{row.name}_backward"] = backward(alone, gradients, row.name, f"d_{part}")
+            if row.differentiable:
+                upstream = {f"d_{name}": ours for name, ours in zip(row.results, ("d_first", "d_second"), strict=True)}
+                globals()[f"{row.name}_backward"] = backward(row, of_both, row.name, upstream)
+                continue
+            ((part, op),) = row.parts.items()
+            alone = of_one.descriptor_type.TABLE[op]
+            globals()[f"{row.name}_backward"] = backward(alone, of_one, row.name, {f"d_{part}": "d_result"})
 
 
 _declare_all()
@@ -73,9 +78,6 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
 class Where(Function):
     """A choice between arrays or numbers. Of two numbers the second becomes an array, of the dtype that both have together."""
 
-    def __init__(self, describe: Any) -> None:
-        super().__init__(describe, WherePlan, f"{describe.__name__}_backward")
-
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         given, named = super().meant(given, named)
         values = {**dict(zip(self.inputs, given, strict=False)), **named}
@@ -86,7 +88,7 @@ class Where(Function):
         return (*given[:2], other) if len(given) > 2 else given, {**named, "other": other} if "other" in named else named
 
 
-@Where
+@function(WherePlan, gradient="where_backward", kind=Where)
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:

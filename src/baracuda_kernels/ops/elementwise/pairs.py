@@ -18,8 +18,17 @@ from baracuda_kernels.ops.elementwise.elementwise import kernels_for
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
 
 __all__ = [
-    "BinaryPairArgs", "BinaryPairDescriptor", "BinaryPairKind", "BinaryPairPlan", "UnaryPairArgs", "UnaryPairDescriptor",
-    "UnaryPairKind", "UnaryPairPlan",
+    "BinaryPairArgs",
+    "BinaryPairDescriptor",
+    "BinaryPairKind",
+    "BinaryPairPlan",
+    "UnaryPairArgs",
+    "UnaryPairBackwardArgs",
+    "UnaryPairBackwardDescriptor",
+    "UnaryPairBackwardPlan",
+    "UnaryPairDescriptor",
+    "UnaryPairKind",
+    "UnaryPairPlan",
 ]  # fmt: skip
 
 UnaryPairKind = Enum("UnaryPairKind", {name.upper(): name for name in UNARY_PAIRS}, module=__name__)  # type: ignore[misc]
@@ -40,6 +49,13 @@ class UnaryPairDescriptor(ElementwiseDescriptor):
 
 
 @dataclass(frozen=True)
+class UnaryPairBackwardDescriptor(UnaryPairDescriptor):
+    """The gradient of an op of one operand with two results, from those of both."""
+
+    IS_BACKWARD = True
+
+
+@dataclass(frozen=True)
 class BinaryPairDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
     """An op of two operands with two results."""
 
@@ -55,12 +71,15 @@ def _reference(descriptor: Any, input: Any = None, other: Any = None) -> Any:
     """Both results in float64 or int64."""
     import numpy
 
+    from baracuda_kernels.ops.elementwise.reference_special import PAIRS
+
     first, second = (
         descriptor.values[place] if operand is None and place < len(descriptor.values) else operand
         for place, operand in enumerate((input, other))
     )
-    if descriptor.kind.value == "modf":
-        return numpy.modf(first)
+    if descriptor.kind.value in PAIRS:
+        with numpy.errstate(all="ignore"):
+            return PAIRS[descriptor.kind.value](first)
     if descriptor.kind.value == "frexp":
         mantissa, exponent = numpy.frexp(first)
         return mantissa, numpy.asarray(exponent, numpy.int64)
@@ -68,6 +87,17 @@ def _reference(descriptor: Any, input: Any = None, other: Any = None) -> Any:
     a, b = numpy.broadcast_arrays(numpy.asarray(first, kind), numpy.asarray(second, kind))
     with numpy.errstate(all="ignore"):
         return numpy.floor_divide(a, b), numpy.mod(a, b)
+
+
+def _reference_backward(descriptor: Any, d_first: Any, d_second: Any, input: Any) -> Any:
+    """The gradient in float64."""
+    import numpy
+
+    from baracuda_kernels.ops.elementwise.reference_special import PAIR_SLOPES
+
+    with numpy.errstate(all="ignore"):
+        of_first, of_second = PAIR_SLOPES[descriptor.kind.value](input)
+        return d_first * of_first + d_second * of_second
 
 
 class PairCases(ElementwiseCases):
@@ -91,6 +121,24 @@ class UnaryPairPlan(Plan[UnaryPairDescriptor, UnaryPairArgs]):
     reference = staticmethod(_reference)
     cases = PairCases(UnaryPairDescriptor)
     kernels = kernels_for("unary_pair", UNARY_PAIRS)
+
+
+class UnaryPairBackwardArgs(Args):
+    d_first: TensorRef = read("shape", "the gradient of the first result", element="result_element", broadcasts=True)
+    d_second: TensorRef = read("shape", "the gradient of the second result", element="second_element", broadcasts=True)
+    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
+    d_input: TensorMut = write(
+        "shape", "the gradient of the operand", element="d_input_element", may_be=("d_first", "d_second", "input")
+    )
+
+
+class UnaryPairBackwardPlan(Plan[UnaryPairBackwardDescriptor, UnaryPairBackwardArgs]):
+    """The gradient of an elementwise op of one operand with two results."""
+
+    category, op = OpCategory.UNARY_ELEMENTWISE, "kind"
+    reference = staticmethod(_reference_backward)
+    cases = PairCases(UnaryPairBackwardDescriptor)
+    kernels = kernels_for("unary_pair_backward", UNARY_PAIRS, backward=True)
 
 
 class BinaryPairArgs(Args):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
+from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "REAL", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
 
 INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
-STORED = (*ALL, *FLOATS8, *COMPLEXES)  # what can be moved, compared and converted, though not all of it be computed with
+REAL = (*ALL, *FLOATS8)  # what can be compared, though not all of it be computed with
+STORED = (*REAL, *COMPLEXES)  # what can be moved and converted
 Interval = tuple[float, float]
 
 
@@ -25,6 +28,7 @@ class Parameter:
     name: str
     default: float
     doc: str = ""
+    least: float | str = -math.inf  # what it may be at least: a number, or the parameter of that name
 
     @property
     def is_integer(self) -> bool:
@@ -75,10 +79,16 @@ class ElementwiseRow:
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
+    by_channel: bool = False  # the second operand may be of rank 1, for axis 1
     leading: tuple[str, ...] = ()  # parameters that the function has before the operands, and without a default
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
 
     of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has one."""
+        return self.differentiable
 
     def with_complex(self, form: OfComplex) -> Self:
         """The row for complex numbers too."""
@@ -98,6 +108,15 @@ class ElementwiseRow:
         """From where tests draw an operand."""
         domain = self.of_complex.domain if element.is_complex and self.of_complex is not None else self.domain
         return domain[min(place, len(domain) - 1)]
+
+    def reasons_against(self, numbers: Sequence[float]) -> Iterator[Reason]:
+        """Yields a reason for each parameter that is less than it may be."""
+        values = {parameter.name: number for parameter, number in zip(self.parameters, numbers, strict=True)}
+        for parameter in self.parameters:
+            least = values[parameter.least] if isinstance(parameter.least, str) else parameter.least
+            if values[parameter.name] < least:
+                wanted = f"at least {parameter.least}"
+                yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, parameter.name, values[parameter.name], wanted)
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         """The elements of the results but the first, of operands of that element."""

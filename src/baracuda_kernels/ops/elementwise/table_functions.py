@@ -53,15 +53,17 @@ class Elementwise(Function):
             if isinstance(value, Expr):
                 return untraced(value)
             if value is None:  # what is not given is NaN in rows, unless they say what it is
-                return constant(self.row.left_out.get(name, math.nan), like.element)
-            return number_beside(value, like) if name in written else constant(value, like.element)
+                return constant(self.row.left_out.get(name, math.nan), like.element.part)
+            return number_beside(value, like) if name in written else constant(value, like.element.part)
 
         row = self.row
+        if like.element.is_complex and row.of_complex is None:
+            raise TypeError(f"{self.name} of {like.element}: there is no such function")
         operands = [operand(name) for name in (*self.inputs, *(parameter.name for parameter in row.parameters))]
         if row.choice is not None:
             descriptor: Any = self.plan.descriptor_type
             name, more = _chosen(row.choice, self.name, bound.arguments)
-            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
+            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element.part) for number in more)]
         found = row.formula_for(like.element)(*operands)
         return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
 
@@ -97,17 +99,18 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
 
 def forward(row: ElementwiseRow, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
     """The function of a row; `results` are its names for those of the plan, where there are two."""
-    gradient = f"{row.name}_backward" if row.differentiable else None
+    gradient = f"{row.name}_backward" if row.has_gradient else None
     describe, renamed = _description(row, plan, row.name, (), row.says, kind.more(row))
     return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
 
 
-def backward(row: ElementwiseRow, plan: Any, of: str, upstream: str) -> Function:
-    """The gradient of the function `of`, which is that of a row; `upstream` is its name for the gradient of the row's result."""
-    says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
-    describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
+def backward(row: ElementwiseRow, plan: Any, of: str, upstream: Mapping[str, str]) -> Function:
+    """The gradient of the function `of`, which is that of a row; `upstream` are its names for the plan's gradients of results."""
+    results = " and ".join(name.removeprefix("d_") for name in upstream)
+    says = f"The gradients of {of}, from {'that' if len(upstream) == 1 else 'those'} of its {results}."
+    describe, renamed = _description(row, plan, f"{of}_backward", tuple(upstream), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"}, _numbers(row))
+    function = Function(describe, plan, None, renamed | gradients | dict(upstream), _numbers(row))
     function.former = row.former
     return function
 
@@ -134,7 +137,7 @@ def _description(
         values = together.numbers | {each: row.left_out[each] for each in absent}
         elements = {f"{renamed[each]}_element": own for each, own in together.own.items()}
         own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if number is None else float(number) if isinstance(number, bool) else number for number in own)
+        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:

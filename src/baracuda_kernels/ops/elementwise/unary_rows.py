@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from baracuda_kernels.core.element import FLOATS8, ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.bessel import i0, i0e, i1, i1e
 from baracuda_kernels.formula.functions.elementary import (
     exp,
@@ -44,8 +44,8 @@ from baracuda_kernels.formula.operations import (
     where,
 )
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, NAN, flat, is_negative, power_of_integers, truth
-from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, STORED, Choice, ElementwiseRow, Parameter
+from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision, reduced
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, REAL, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -84,7 +84,7 @@ def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
     return where((x < eps) | (x > 1 - eps), 0, d * logit_slope(x)), None
 
 
-@function(once_derived)
+@function(lambda d, y, x: d * ((x + x - 1) * (y * y)))
 def logit_slope(x: Expr) -> Expr:
     return where((x < 0) | (x > 1), NAN, 1 / (x * (1 - x)))
 
@@ -143,7 +143,7 @@ def _integer_pow(x: Expr, exponent: Expr) -> Expr:
 POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
 ARITHMETIC = (
     ElementwiseRow("neg", lambda x: -x, "-x.", (*NUMBERS, *FLOATS8)),
-    ElementwiseRow("positive", lambda x: x, "x itself.", STORED),
+    ElementwiseRow("positive", lambda x: x, "x itself.", REAL),
     ElementwiseRow("conj", lambda x: x, "The complex conjugate; of real numbers, x itself.", NUMBERS),
     ElementwiseRow("real", lambda x: x, "The real part; of real numbers, x itself.", NUMBERS),
     ElementwiseRow("imag", lambda x: constant(0, x.element), "The imaginary part; of real numbers 0 (PyTorch raises).", NUMBERS),
@@ -176,20 +176,20 @@ ARITHMETIC = (
                     Parameter("neginf", NAN, "NaN: the lowest number of the element"))),
     ElementwiseRow("reduce_precision", reduce_precision(F32), "Rounded to fewer exponent and fraction bits; numbers too small for them become 0.",
         parameters=(Parameter("exponent_bits", 8, "at least 1"), Parameter("mantissa_bits", 7)), domain=LARGE,
-        by_element=reduce_precision, gradient=lambda d, x, *bits: reduce_precision(d.element)(d, *bits)),
+        by_element=reduce_precision, gradient=lambda d, x, *bits: reduced(d, *bits)),
 )  # fmt: skip
 PROPERTIES = tuple(
     ElementwiseRow(name, formula, says, elements, BOOL, differentiable=False)
     for name, formula, says, elements in (
-        ("isnan", _test(is_nan), "Whether it is NaN.", STORED),
-        ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", STORED),
-        ("isfinite", _test(lambda x: absolute(x) < INFINITY, True), "Whether it is neither infinite nor NaN.", STORED),
-        ("isneginf", _test(lambda x: eq(x, -INFINITY)), "Whether it is minus infinity.", STORED),
-        ("isposinf", _test(lambda x: eq(x, INFINITY)), "Whether it is plus infinity.", STORED),
+        ("isnan", _test(is_nan), "Whether it is NaN.", REAL),
+        ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", REAL),
+        ("isfinite", _test(lambda x: absolute(x) < INFINITY, True), "Whether it is neither infinite nor NaN.", REAL),
+        ("isneginf", _test(lambda x: eq(x, -INFINITY)), "Whether it is minus infinity.", REAL),
+        ("isposinf", _test(lambda x: eq(x, INFINITY)), "Whether it is plus infinity.", REAL),
         ("isreal", lambda x: constant(True, BOOL), "Whether the imaginary part is 0; true for real numbers.", ALL),
         ("iscomplex", lambda x: constant(False, BOOL), "Whether the imaginary part is not 0; false for real numbers.", ALL),
         ("signbit", is_negative, "Whether the sign bit is set, also of -0.0 and NaN.", (*NUMBERS, *FLOATS8)),
-        ("logical_not", lambda x: ~truth(x), "Logical NOT: whether x is zero.", STORED),
+        ("logical_not", lambda x: ~truth(x), "Logical NOT: whether x is zero.", REAL),
     )
 )
 BITWISE = tuple(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
@@ -13,7 +12,7 @@ from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradie
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, Traced, input_of, parameter_of, rebuilt, register, untraced
 from baracuda_kernels.formula.operations import convert
 
-__all__ = ["Trace", "backward_problem", "forward_problem"]
+__all__ = ["Trace", "backward_problem", "forward_problem", "slopes_of"]
 
 MOST_TEXTS = 1024  # kept of each direction
 
@@ -31,7 +30,8 @@ class Trace:
     @classmethod
     def of(cls, formula: Any, operands: int, element: ElementKind, wide: bool = False) -> tuple[Trace, Numbers]:
         """The trace of a formula, and its numbers. If `wide`, f32 is computed in f64."""
-        computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
+        computing = {ElementKind.F32: ElementKind.F64, ElementKind.C64: ElementKind.C128}.get(element) if wide else None
+        computing = computing or register(element)
         numbers: list[float] = []
         result = formula(*(Traced(convert(input_of(place, element), computing), numbers) for place in range(operands)))
         if not isinstance(result, Expr):
@@ -41,7 +41,13 @@ class Trace:
     @property
     def target(self) -> ElementKind:
         """The dtype of the result."""
-        return self.element if self.result.element.is_float else self.result.element
+        found = self.result.element
+        return self.element if found.is_complex else self.element.part if found.is_float else found
+
+    @property
+    def upstream(self) -> ElementKind:
+        """The dtype of the result's gradient."""
+        return self.target if self.target.part.is_float else self.element
 
     def text(self) -> str:
         """The formula as text, which identifies it."""
@@ -68,18 +74,26 @@ def _forward_text(trace: Trace) -> str:
     return Program((trace.element,) * trace.operands, (trace.target,), results, trace.numbers).text()
 
 
+def slopes_of(trace: Trace) -> list[Trace]:
+    """The gradient of each operand, of the gradient of the result and the operands."""
+    element, count = trace.element, trace.operands
+    behind = [input_of(place + 1, element) for place in range(count)]  # the gradient of the result comes before the operands
+    is_complex = trace.upstream.is_complex or not element.is_complex
+    upstream = convert(input_of(0, trace.upstream), trace.computing if is_complex else trace.computing.part)
+    inputs = [convert(each, trace.computing) for each in behind]
+    result = rebuilt(trace.result, {input_of(place, element): each for place, each in enumerate(behind)})
+    return [replace(trace, operands=count + 1, result=slope) for slope in gradients(result, inputs, upstream)]
+
+
 @remembered(MOST_TEXTS)
 def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
     element, count = trace.element, trace.operands
-    behind = [input_of(place, element) for place in range(count + 1)]  # the gradient of the result comes before the operands
-    upstream, *inputs = (convert(each, trace.computing) for each in behind)
-    result = rebuilt(trace.result, dict(itertools.pairwise(behind)))
-    stored = [convert(gradient, register(element)) for gradient in gradients(result, inputs, upstream)]
+    stored = [convert(slope.result, register(element)) for slope in slopes_of(trace)]
     reciprocals = {
         _number(place): _number(trace.numbers + place) for place, is_invertible in enumerate(invertible) if is_invertible
     }
     results = expanded_gradients(stored, element in HALVES, reciprocals)
-    return Program((element,) * (count + 1), (element,) * count, results, trace.numbers + len(invertible)).text()
+    return Program((trace.upstream, *(element,) * count), (element,) * count, results, trace.numbers + len(invertible)).text()
 
 
 def _number(place: int) -> Expr:

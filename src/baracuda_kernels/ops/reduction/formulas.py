@@ -152,7 +152,7 @@ def as_it_is(total: Expr, count: Expr, *parameters: Expr) -> Expr:
 
 
 def divided_by_count(total: Expr, count: Expr) -> Expr:
-    return total / convert(count, total.element)
+    return total / convert(count, total.element.part)
 
 
 def square_root(total: Expr, count: Expr) -> Expr:

@@ -11,7 +11,7 @@ from typing import Any
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported
-from baracuda_kernels.core.forms import OneOf
+from baracuda_kernels.core.forms import Converting, OneOf
 from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -56,7 +56,7 @@ class Moment(Function):
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         behind = 1 if len(given) == 2 and isinstance(given[1], bool) else 2
         more = dict(zip(("unbiased", "keepdim"), given[behind:], strict=False))
-        if len(given) - behind == len(more) and more.keys().isdisjoint(named):
+        if len(given) - behind == len(more) and not [name for name in more if name in named]:
             given, named = given[:behind], {**more, **named}
         return super().meant(given, named)
 
@@ -124,9 +124,6 @@ def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool, dty
 class Norm(Function):
     """A norm of all elements alike: of a matrix `fro` is that of its elements, and so is what PyTorch calls None."""
 
-    def __init__(self, describe: Any) -> None:
-        super().__init__(describe, ReducePlan, f"{describe.__name__}_backward")
-
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         given, named = super().meant(given, named)
         p = given[1] if len(given) > 1 else named.get("p", 2.0)
@@ -138,7 +135,7 @@ class Norm(Function):
         return (given[0], 2.0, *given[2:]) if len(given) > 1 else given, {**named, "p": 2.0} if "p" in named else named
 
 
-@Norm
+@function(ReducePlan, gradient="norm_backward", kind=Norm)
 def norm(
     input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False, dtype: Dtype | None = None
 ) -> ReduceDescriptor:
@@ -161,17 +158,26 @@ def norm_backward(
 
 
 @function(ReducePlan, gradient="matrix_norm_backward")
-def matrix_norm(input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> ReduceDescriptor:
+def matrix_norm(
+    input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
+) -> ReduceDescriptor:
     """The Frobenius norm: the square root of the sum of squares."""
-    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 @function(ReduceBackwardPlan)
 def matrix_norm_backward(
-    d_result: View, input: View, result: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False
+    d_result: View,
+    input: View,
+    result: View,
+    ord: str = "fro",
+    dim: tuple[int, ...] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
 ) -> ReduceBackwardDescriptor:
     """The gradient of matrix_norm, from that of its result."""
-    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
+    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
 
 
 def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
@@ -184,16 +190,16 @@ def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
     return input
 
 
-@function(TracePlan, gradient="trace_backward")
-def trace(input: View) -> TraceDescriptor:
-    """The sum of the diagonal of the last two axes."""
-    return TraceDescriptor(input.shape, input.element)
+@function(TracePlan, gradient="trace_backward", kind=Converting)
+def trace(input: View, offset: int = 0, *, dtype: Dtype | None = None) -> TraceDescriptor:
+    """The sum of a diagonal of the last two axes: the one that begins `offset` columns to the right, or so many rows below."""
+    return TraceDescriptor(input.shape, _dtype("trace", dtype) or input.element, offset=offset)
 
 
 @function(TraceBackwardPlan)
-def trace_backward(d_result: View, input: View) -> TraceBackwardDescriptor:
+def trace_backward(d_result: View, input: View, offset: int = 0) -> TraceBackwardDescriptor:
     """The gradient of trace, from that of its result."""
-    return TraceBackwardDescriptor(input.shape, input.element)
+    return TraceBackwardDescriptor(input.shape, input.element, offset=offset)
 
 
 # --- two operands --------------------------------------------------------------------------------------------------------------
@@ -276,6 +282,12 @@ def allclose(input: View, other: View, rtol: float = 1e-5, atol: float = 1e-8, e
 def equal(input: View, other: View) -> ReduceJointDescriptor:
     """Whether all elements are equal; NaN is not equal to itself."""
     return ReduceJointDescriptor(*_joint("equal", input, other))
+
+
+@function(ReduceJointPlan, names={"a1": "input", "a2": "other"})
+def array_equiv(a1: View, a2: View) -> ReduceJointDescriptor:
+    """Whether all elements are equal once both are broadcast; NaN is not equal to itself."""
+    return ReduceJointDescriptor(*_joint("equal", a1, a2))
 
 
 @function(ReduceToPlan)

@@ -10,6 +10,7 @@ from baracuda_kernels.formula.functions.elementary import exp, log
 from baracuda_kernels.formula.operations import convert, eq, ne, where
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS
 from baracuda_kernels.ops.reduction import nan_rows, norm_rows
+from baracuda_kernels.ops.reduction.complex_rows import of_complex
 from baracuda_kernels.ops.reduction.formulas import (
     added,
     added_pairs,
@@ -141,4 +142,4 @@ _ROWS = (
         gradient=_ptp_gradient, helpers=("most", "ties_above", "least", "ties_below"),
     ),
 )  # fmt: skip
-TABLE = {row.name: row for row in _ROWS}
+TABLE = {row.name: row.with_complex(of_complex(row)) for row in _ROWS}

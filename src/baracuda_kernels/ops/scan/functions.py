@@ -39,9 +39,10 @@ class _Converting(Converting, _OfKind):
 
 def _element(function: str, dtype: object) -> ElementKind:
     element = element_from(function, "dtype", dtype)
-    if not element.is_float and element is not ElementKind.I64:
+    if not element.part.is_float and element is not ElementKind.I64:
         raise InvalidProblem(
-            function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", element, "a float, or i64 as integers add up to")]
+            function,
+            [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", element, "a float or a complex number, or i64 as integers add up to")],
         )
     return element
 

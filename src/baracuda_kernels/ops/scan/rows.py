@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from baracuda_kernels.core.element import FLOATS, LIMITS, UNSIGNED, ElementKind
+from baracuda_kernels.core.element import COMPLEXES, FLOATS, LIMITS, UNSIGNED, ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.functions.elementary import exp, exp_nonpositive, log_normal
@@ -147,7 +147,7 @@ _EXTREMUM_BACK = ScanRow(
     wide=(ElementKind.F32,),
 )
 FORWARD = {
-    ScanKind.CUMSUM: _CUMSUM,
+    ScanKind.CUMSUM: replace(_CUMSUM, elements=(*ALL, *COMPLEXES)),  # part by part
     ScanKind.NANCUMSUM: replace(_CUMSUM, term=_or(0)),
     ScanKind.CUMPROD: _CUMPROD,
     ScanKind.NANCUMPROD: replace(_CUMPROD, term=_or(1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
@@ -20,16 +21,18 @@ def _mask(x: View, axes: Axes) -> int:
     return sum(1 << axis for axis in x.axes(axes))
 
 
-class RMSNorm(Function):
+class OfAShape(Function):
     """Also by the arguments of torch.nn.functional: rms_norm(x, normalized_shape, weight, eps), where the second is a shape."""
 
-    def __init__(self, describe: Any) -> None:
-        super().__init__(describe, RMSNormPlan, f"{describe.__name__}_backward")
-        self.synonyms |= {"input": "x", "weight": "gamma", "dim": "axes", "axis": "axes"}
+    also = MappingProxyType({"input": "x", "weight": "gamma", "dim": "axes", "axis": "axes"})
 
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         behind = dict(zip(("normalized_shape", "weight", "eps"), given[1:], strict=False))
-        if _is_shape(behind.get("normalized_shape")) and len(given) - 1 == len(behind) and behind.keys().isdisjoint(named):
+        if (
+            _is_shape(behind.get("normalized_shape"))
+            and len(given) - 1 == len(behind)
+            and not [name for name in behind if name in named]
+        ):
             given, named = given[:1], {**behind, **named}
         given, named = super().meant(given, named)
         if "normalized_shape" not in named:
@@ -62,7 +65,7 @@ def _is_shape(value: Any) -> bool:
     return all(isinstance(each, int) for each in several)
 
 
-@RMSNorm
+@function(RMSNormPlan, gradient="rms_norm_backward", kind=OfAShape)
 def rms_norm(
     x: View, gamma: View | None = None, *, axes: Axes = -1, eps: float = 1e-6, return_rms: bool = False
 ) -> RMSNormDescriptor:

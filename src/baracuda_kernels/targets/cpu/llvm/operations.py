@@ -9,6 +9,7 @@ from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.formula.functions.elementary import exp2_by_operations, log2_by_operations
+from baracuda_kernels.formula.loops import Loop, carried, outside_loops
 from baracuda_kernels.targets.cpu import float16
 
 __all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
@@ -51,6 +52,8 @@ class Emitter:
         return ir.Constant(self.register(element), [value] * self.lanes)
 
     def splat(self, value: ir.Value) -> ir.Value:
+        if isinstance(value.type, ir.ArrayType):
+            return self._part("complex", *(self.splat(self.builder.extract_value(value, place)) for place in range(2)))
         kind, first = self.vector(value.type), ir.Constant(ir.IntType(32), 0)
         one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, first)
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
@@ -254,14 +257,49 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 def computed(e: Emitter, order: list[Expr], inputs: list[ir.Value], parameters: list[ir.Value]) -> dict[Expr, ir.Value]:
     """Every number of a formula, from those of its operands and parameters."""
     values: dict[Expr, ir.Value] = {}
-    for here in order:
-        if here.operation == "constant":
-            assert here.value is not None
-            values[here] = e.constant(here.value, here.element)
-        elif here.operation == "input":
+    for here in outside_loops(order):
+        if here.operation == "input":
             values[here] = inputs[int(here.value or 0)]
         elif here.operation == "parameter":
             values[here] = parameters[int(here.value or 0)]
+        elif here.operation == "repeated":
+            values[here] = _repeated(e, Loop.of(here), values)
         else:
-            values[here] = e.emit(here, [values[arg] for arg in here.args])
+            _compute(e, here, values)
     return values
+
+
+def _compute(e: Emitter, here: Expr, values: dict[Expr, ir.Value]) -> None:
+    if here.operation == "constant":
+        assert here.value is not None
+        values[here] = e.constant(here.value, here.element)
+    else:
+        values[here] = e.emit(here, [values[arg] for arg in here.args])
+
+
+def _repeated(e: Emitter, loop: Loop, before: dict[Expr, ir.Value]) -> ir.Value:
+    """A loop of basic blocks that ends when no lane goes on; lanes that have ended keep their numbers."""
+    entered = e.builder.block
+    head, step, behind = (e.builder.append_basic_block() for _ in range(3))
+    e.builder.branch(head)
+    e.builder.position_at_end(head)
+    numbers, values = [], dict[Expr, ir.Value]()
+    for place, start in enumerate(loop.start):
+        number = e.builder.phi(e.register(start.element))
+        number.add_incoming(before[start], entered)
+        values[carried(place, start.element)] = number
+        numbers.append(number)
+    for here in in_order((loop.condition,)):
+        if here not in values:
+            _compute(e, here, values)
+    goes_on = e.builder.bitcast(values[loop.condition], ir.IntType(e.lanes))
+    e.builder.cbranch(e.builder.icmp_unsigned("!=", goes_on, ir.Constant(goes_on.type, 0)), step, behind)
+    e.builder.position_at_end(step)
+    for here in in_order(loop.following):
+        if here not in values:
+            _compute(e, here, values)
+    for number, following in zip(numbers, loop.following, strict=True):
+        number.add_incoming(e.builder.select(values[loop.condition], values[following], number), step)
+    e.builder.branch(head)
+    e.builder.position_at_end(behind)
+    return numbers[0]

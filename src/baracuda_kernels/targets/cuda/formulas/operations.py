@@ -157,9 +157,8 @@ def _bitcast(here: Expr) -> str:
     return f"{{0}}.to({TYPES[here.element]}, bitcast=True)"
 
 
-_NOT = {element: f"{{0}} ^ {LIMITS[element][1]}" for element in UNSIGNED} | {
-    ElementKind.BOOL: "{0} == 0"
-}  # for which the interpreter has no ~, or none of single numbers
+# Of these the interpreter has no ~, or none of single numbers.
+_NOT = {ElementKind.BOOL: "{0} == 0", **{element: f"{{0}} ^ {LIMITS[element][1]}" for element in UNSIGNED}}
 
 OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "add": "{0} + {1}",
