@@ -120,7 +120,7 @@ class JaxFunctions:
         return registry.function(name)
 
     def cast(self, x: Any, dtype: Any) -> Any:
-        return x if x.dtype == dtype else self("cast")(x, dtype)
+        return x if ElementKind.of(x.dtype) is ElementKind.of(dtype) else self("cast")(x, dtype)
 
     @staticmethod
     def describe(function: Function, given: Mapping[str, Any]) -> Any:

@@ -106,7 +106,7 @@ def _rule_of_function(
                     operands[name] = jax.numpy.zeros_like(given[output])
             back = gradient.function
             options = {name: chosen[name] for name in gradient.options}
-            options |= {option: given[name].dtype for option, name in gradient.elements.items()}
+            options |= {option: given[name].dtype for option, name in gradient.elements.items() if name in given}
             there = tuple(name for name, operand in operands.items() if operand is not None)
             results = _recorded(back, there, tuple(back.defaults(options).items()), preference)(*map(operands.get, there))
             by_result = dict(zip(back.outputs, results, strict=True))
