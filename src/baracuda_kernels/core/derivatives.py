@@ -83,28 +83,22 @@ def elementwise(function: Function) -> Rule:
     """The tangent where every result depends on the operands of its own place alone: the gradients of tangents, added up."""
     gradient = function.backward()
     assert gradient is not None
-    outputs = tuple(dict.fromkeys(gradient.upstream.values()))
+    (output,) = gradient.upstream.values()
 
     def rule(f: Any, **given: Any) -> Any:
-        zeros = {name: f.zeros_like(given[name]) for name in outputs} if len(outputs) > 1 else {}
+        result, parts = given[output], []
+        for name in gradient.results.values():
+            t, operands = given[f"t_{name}"], given
+            if t is None:
+                continue
+            if f.is_complex(result) or not f.is_complex(t):  # as it was promoted
+                t, operands = f.cast(t, result.dtype), given | {name: f.cast(given[name], result.dtype)}
 
-        def of(chosen: str) -> Any:
-            result, parts = given[chosen], []
-            for name in gradient.results.values():
-                t, operands = given[f"t_{name}"], given
-                if t is None:
-                    continue
-                if f.is_complex(result) or not f.is_complex(t):  # as it was promoted
-                    t, operands = f.cast(t, result.dtype), given | {name: f.cast(given[name], result.dtype)}
+            def by(d: Any, name: str = name, operands: Mapping[str, Any] = operands) -> Any:
+                return slopes(f, gradient, operands, **{output: d})[name]
 
-                def by(d: Any, name: str = name, operands: Mapping[str, Any] = operands) -> Any:
-                    return slopes(f, gradient, operands, **zeros | {chosen: d})[name]
-
-                parts.append(_of_complex(f, by, t, result) if f.is_complex(t, result) else by(t))
-            return f.added(parts)
-
-        found = tuple(map(of, outputs))
-        return found if len(found) > 1 else found[0]
+            parts.append(_of_complex(f, by, t, result) if f.is_complex(t, result) else by(t))
+        return f.added(parts)
 
     return rule
 

@@ -133,16 +133,16 @@ def _description(
             raise InvalidProblem(name, [Reason(ReasonCode.MISSING_OPERAND, each, None, "one of them at least") for each in absent])
         operands = {each: given[each] for each in names if each not in absent}
         taken = {each: number for each, number in numbers.items() if each not in absent}
-        together = Together(name, operands, taken, row.elements)
+        meant, more = kind, tuple[float, ...]()
+        if row.choice is not None:
+            chosen, more = _chosen(row.choice, name, given)
+            meant = descriptor.KINDS(chosen)
+        together = Together(name, operands, taken, descriptor.TABLE[meant.value].elements)
         values = together.numbers | {each: row.left_out[each] for each in absent}
         elements = {f"{renamed[each]}_element": own for each, own in together.own.items()}
         own = (given[parameter.name] for parameter in row.parameters)
         parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
         scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
-        meant, more = kind, tuple[float, ...]()
-        if row.choice is not None:
-            chosen, more = _chosen(row.choice, name, given)
-            meant = descriptor.KINDS(chosen)
         shape = broadcast_shape(name, operands)
         return descriptor(meant, shape, together.element, (*parameters, *more), **scalar_values, **elements)
 
