@@ -123,7 +123,6 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: bk.clamp(numpy.zeros(3)), r"(?s)min is missing.*max is missing"),
     (lambda: bk.div(numpy.zeros(3), 2.0, rounding_mode="up"), "rounding_mode is out of range: got 'up', wanted None or 'trunc'"),
     (lambda: bk.add(numpy.zeros(3), "2"), "other cannot be seen as an array"),
-    (lambda: bk.where(numpy.array([True]), 1, 2), "input is missing: got numbers alone"),
     (lambda: bk.where(numpy.array([True]), numpy.zeros(1), None), "other is missing"),
     (lambda: bk.where(numpy.zeros(1), numpy.zeros(1), 1), "condition has the wrong dtype: got f64, wanted bool"),
     (lambda: bk.BinaryDescriptor(bk.BinaryKind.ADD, (3,), E.I8, other_value=0.5), "other_value is out of range"),

@@ -322,7 +322,9 @@ class Function:
 
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """The call by this function's own names. Those that have other forms of a call too say here which one it is."""
-        if not [name for name, value in named.items() if name in self.synonyms or (name == "correction" and value is None)]:
+        if not named or not [
+            name for name, value in named.items() if name in self.synonyms or (name == "correction" and value is None)
+        ]:
             return given, named
         return given, renamed(self.name, self.synonyms, list(self.declared.parameters)[: len(given)], named)
 
@@ -341,7 +343,10 @@ class Function:
 
     def along_all(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options as PyTorch means them, to whom no axes are all axes."""
-        return {name: None if name in self.along and value in ((), []) else value for name, value in options.items()}
+        return {
+            name: None if name in self.along and isinstance(value, tuple | list) and not value else value
+            for name, value in options.items()
+        }
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""

@@ -164,21 +164,9 @@ def _chosen(operation: str) -> Callable[..., Expr]:
     return choice
 
 
-def _absolute(z: Expr) -> Expr:
-    from baracuda_kernels.formula.functions.powers import hypot
-
-    return hypot(real(z), imag(z))
-
-
-def _sqrt(z: Expr) -> Expr:
-    from baracuda_kernels.formula.functions.complex_powers import complex_sqrt
-
-    return complex_sqrt(z)
-
-
-# Of operands that are read, or are `complex` themselves.
+# Of operands that are read, or are `complex` themselves. Those that come to functions are added where these are: `absolute`, `sqrt`.
 IN_PARTS: dict[str, Callable[..., Expr]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "fma": _fma, "neg": _each(lambda x: -x), "absolute": _absolute, "sqrt": _sqrt,
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "fma": _fma, "neg": _each(lambda x: -x),
     "eq": _eq, "ne": _ne, "where": _chosen("where"), "rarely": _chosen("rarely"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from baracuda_kernels.formula.complex import is_complex, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "OfComplex", "ScalarFunction", "function", "no_derivative"]
+__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "ComplexFunction", "ScalarFunction", "function", "no_derivative"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ScalarFunction:
         of its own here, in which conjugates are taken."""
 
         def declare(expansion: Callable[..., Expr]) -> Callable[..., Expr]:
-            COMPLEX[self.name] = OfComplex(expansion, gradient)
+            COMPLEX[self.name] = ComplexFunction(expansion, gradient)
             return expansion
 
         return declare
@@ -54,7 +54,7 @@ class ScalarFunction:
         return expansion
 
 
-class OfComplex(NamedTuple):
+class ComplexFunction(NamedTuple):
     """A function of complex numbers: what it comes to, and its gradient where the derivative of the real function is not the same formula."""
 
     expansion: Callable[..., Expr]
@@ -63,7 +63,7 @@ class OfComplex(NamedTuple):
 
 FUNCTIONS: dict[str, ScalarFunction] = {}
 ROUGH: dict[str, Callable[..., Expr]] = {}
-COMPLEX: dict[str, OfComplex] = {}
+COMPLEX: dict[str, ComplexFunction] = {}
 
 
 def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], ScalarFunction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp as exp_of
 from math import inf
 
-from baracuda_kernels.formula.complex import conj, imag, joined, real
+from baracuda_kernels.formula.complex import IN_PARTS, conj, imag, joined, real
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions.elementary import exp, exp2, expm1, log, log1p, log2, log10, sigmoid
 from baracuda_kernels.formula.functions.pieces import LN2, by_element, choose, sign_bit, with_sign
@@ -155,3 +155,7 @@ def _sigmoid(z: Expr) -> Expr:
     left = real(z) < 0
     power = exp(where(left, z, -z))
     return where(left, power, constant(1.0, power.element)) / (power + 1.0)
+
+
+IN_PARTS["absolute"] = lambda z: hypot(real(z), imag(z))
+IN_PARTS["sqrt"] = complex_sqrt

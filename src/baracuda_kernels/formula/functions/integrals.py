@@ -220,7 +220,6 @@ def fresnel_c(x: Expr) -> Expr:
 # For 16-bit floats f32 has digits to spare.
 dawsn.roughly(_dawsn)
 exp1.roughly(_exp1)
-expi.roughly(_expi_anywhere)
 spence.roughly(_spence)
 fresnel_s.roughly(_fresnel_s)
 fresnel_c.roughly(_fresnel_c)

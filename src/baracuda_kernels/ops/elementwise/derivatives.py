@@ -17,7 +17,10 @@ from baracuda_kernels.ops.fusion.tracing import Trace
 __all__ = ["composition", "tangent"]
 
 
-def tangent(function: Function) -> Rule:
+def tangent(function: Function) -> Rule | None:
+    gradient = function.backward()
+    if gradient is not None and len(gradient.upstream) > 1:  # of two results there is no forward mode yet
+        return None
     return _TANGENTS.get(function.name) or elementwise(function)
 
 

@@ -27,13 +27,12 @@ class OfAShape(Function):
     also = MappingProxyType({"input": "x", "weight": "gamma", "dim": "axes", "axis": "axes"})
 
     def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        behind = dict(zip(("normalized_shape", "weight", "eps"), given[1:], strict=False))
-        if (
-            _is_shape(behind.get("normalized_shape"))
-            and len(given) - 1 == len(behind)
-            and not [name for name in behind if name in named]
-        ):
-            given, named = given[:1], {**behind, **named}
+        if len(given) > 1 and isinstance(given[1], int | tuple | list) and _is_shape(given[1]):
+            behind = dict(zip(("normalized_shape", "weight", "eps"), given[1:], strict=False))
+            if len(given) - 1 == len(behind) and not [name for name in behind if name in named]:
+                given, named = given[:1], {**behind, **named}
+        if not named:
+            return given, named
         given, named = super().meant(given, named)
         if "normalized_shape" not in named:
             return given, named
@@ -61,8 +60,7 @@ class OfAShape(Function):
 
 
 def _is_shape(value: Any) -> bool:
-    several = value if isinstance(value, tuple | list) else (value,)
-    return all(isinstance(each, int) for each in several)
+    return isinstance(value, int) or (isinstance(value, tuple | list) and all(isinstance(each, int) for each in value))
 
 
 @function(RMSNormPlan, gradient="rms_norm_backward", kind=OfAShape)
