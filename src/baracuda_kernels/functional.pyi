@@ -4621,6 +4621,8 @@ def where_backward(
     d_result: A,
     input_value: float | None = None,
     other_value: float | None = None,
+    input_element: Any | None = None,
+    other_element: Any | None = None,
     *,
     out: tuple[A | None, ...] | dict[str, Any] | None = None,
     preference: PlanPreference | None = None,

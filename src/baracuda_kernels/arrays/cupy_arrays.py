@@ -8,6 +8,7 @@ from typing import Any
 
 import cupy
 
+from baracuda_kernels.arrays import numpy_arrays
 from baracuda_kernels.arrays.numpy_arrays import dtype_of
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
@@ -64,5 +65,14 @@ def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
 
 
 FRAMEWORK = Framework(
-    "CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on, number=number
+    "CuPy",
+    maker,
+    address,
+    "cupy.ascontiguousarray({})",
+    current_stream=current_stream,
+    queued_on=queued_on,
+    promoted=numpy_arrays.promoted,
+    inexact=numpy_arrays.inexact,
+    stores=numpy_arrays.stores,
+    number=number,
 )

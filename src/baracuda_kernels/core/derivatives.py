@@ -74,7 +74,7 @@ def slopes(f: Any, gradient: Gradient, given: Mapping[str, Any], **upstream: Any
     values = {name: given[name] for name in (*gradient.saved_inputs, *gradient.saved_outputs)}
     values |= {name: upstream.get(output) for name, output in gradient.upstream.items()}
     options = {name: given[name] for name in gradient.options}
-    options |= {option: given[name].dtype for option, name in gradient.elements.items()}
+    options |= {option: None if given[name] is None else given[name].dtype for option, name in gradient.elements.items()}
     results = f(gradient.function.name)(**values, **options)
     return dict(zip(gradient.results.values(), results if isinstance(results, tuple) else (results,), strict=True))
 
@@ -86,13 +86,18 @@ def elementwise(function: Function) -> Rule:
     (output,) = gradient.upstream.values()
 
     def rule(f: Any, **given: Any) -> Any:
-        parts = []
+        result, parts = given[output], []
         for name in gradient.results.values():
-            t = given[f"t_{name}"]
-            if t is not None and f.is_complex(t, given[output]):
-                parts.append(_of_complex(f, lambda d, name=name: slopes(f, gradient, given, **{output: d})[name], t, given[output]))
-            elif t is not None:
-                parts.append(slopes(f, gradient, given, **{output: t})[name])
+            t, operands = given[f"t_{name}"], given
+            if t is None:
+                continue
+            if f.is_complex(result) or not f.is_complex(t):  # as it was promoted
+                t, operands = f.cast(t, result.dtype), given | {name: f.cast(given[name], result.dtype)}
+
+            def by(d: Any, name: str = name, operands: Mapping[str, Any] = operands) -> Any:
+                return slopes(f, gradient, operands, **{output: d})[name]
+
+            parts.append(_of_complex(f, by, t, result) if f.is_complex(t, result) else by(t))
         return f.added(parts)
 
     return rule

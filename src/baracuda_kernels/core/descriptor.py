@@ -102,6 +102,28 @@ class Descriptor:
         """
         return None
 
+    @property
+    def launch_numbers(self) -> Mapping[str, float]:
+        """The numbers that come with a launch by name, in the order in which kernels take them: each as it is where a launch has no other."""
+        return {}
+
+    def for_any_numbers(self) -> Self:
+        """The same problem with the numbers that stand for all others: what functions keep plans under."""
+        return self
+
+    def stored_as(self, element: ElementKind) -> Self | None:
+        """The same problem with its result in memory in another dtype; None where it has but one."""
+        return None
+
+    @property
+    def limits_numbers(self) -> bool:
+        """Whether `reasons_against_numbers` has any against numbers that another launch has others of the same types for."""
+        return False
+
+    def reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
+        """Yields a reason for each number that a launch cannot have, of those that there are."""
+        yield from ()
+
     @classmethod
     def _field_readers(cls) -> dict[str, Callable[[Any], Any]]:
         readers = cls._readers.get(cls)

@@ -10,7 +10,8 @@ The signature is the public one. Parameters named like an operand that the plan 
 for operands of its plan, where they are not the plan's own.
 
 A call is answered by one like it that was answered before (see `call`), or from scratch. It is found again by how it was written: the
-layouts and types of the arrays, and the options as they were given.
+layouts and types of the arrays, the options as they were given, and the types alone of numbers that come with the launch. Of these there are
+the ones in place of operands, and the options that the declaration names as `numbers`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 from baracuda_kernels.core import registry
@@ -33,6 +35,7 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.identity import IDENTITIES, identity
+from baracuda_kernels.core.launch_numbers import FLOATS, NUMBERS, learn
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
@@ -96,7 +99,7 @@ def _answering(seers: _Seers) -> Callable[..., Any]:
         try:
             for value in (*given, *named.values()) if named else given:
                 kind = type(value)
-                see = seers.get(kind)
+                see = seers.get(kind) or self.numbered.get(kind)
                 if see is None:
                     make = IDENTITIES[kind]
                     key += kind, value if make is None else make(value)
@@ -106,7 +109,7 @@ def _answering(seers: _Seers) -> Callable[..., Any]:
                     sources.append(source)
                     addresses.append(address)
             call: Call | None = self.find_call(tuple(key))
-        except (RuntimeError, TypeError, ValueError, AttributeError, BufferError):  # the long way says what is wrong
+        except (RuntimeError, TypeError, ValueError, AttributeError, BufferError, OverflowError):  # the long way says what is wrong
             call = None
         if call is None:
             return self._first(seers, given, named, out, preference, stream)
@@ -132,6 +135,7 @@ class Function:
         plan: type[Plan[Any, Any]],
         gradient: str | None,
         names: Mapping[str, str] | None = None,
+        numbers: Iterable[str] = (),
     ) -> None:
         self.describe, self.plan, self.gradient = describe, plan, gradient
         self.names = {operand: name for name, operand in (names or {}).items()}  # by the plan's own
@@ -158,6 +162,9 @@ class Function:
         missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
+        self.numbers = {each: each for each in numbers if each in self.options}  # arguments, each with the launch's name for it
+        self.numbers |= {each: name for name, scalar in self.scalars.items() for each in (name, scalar)}
+        self.numbered = self._numbers_to_see()
         # The public signature: arrays instead of views, and what every function takes.
         public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in shown]
         public += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
@@ -174,7 +181,8 @@ class Function:
     def select(self, *given: Any, preference: PlanPreference | None = None, **named: Any) -> Plan[Any, Any]:
         """The plan that such a call runs."""
         arrays, options, framework = self._read(*self.meant(given, named))
-        return self._planned(self._seen(framework, arrays, guarded=False), options, preference)
+        seen = self._seen(framework, arrays, guarded=False)
+        return self._planned(self._described(framework, seen, options), seen, preference)
 
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         places, by_name = self.meant(given, named)
@@ -189,20 +197,23 @@ class Function:
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
         seen = self._seen(framework, arrays, guarded=seers is _GUARDED)
-        plan = self._planned(seen, options, preference)
+        problem = self._described(framework, seen, options)
+        plan = self._planned(problem.for_any_numbers(), seen, preference)
         layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
-        call = Call(self, framework, plan, layouts, self.returned(options))
+        numbers = {self.names.get(name, name): number for name, number in problem.launch_numbers.items()}
+        everything = self._given(self._in_order(places, by_name), seen)
+        call = Call(self, framework, plan, layouts, self.returned(options), tuple(everything), numbers)
         try:
-            result = call.run([view[3] for view in seen.values()], [view[0] for view in seen.values()], out, stream)
+            result = call.run([each[3] for each in everything.values()], [each[0] for each in everything.values()], out, stream)
         except Error as error:
             raise _advised(error, framework, arrays) from error.__cause__
-        self._keep(framework, given, named, preference, call, seen)
+        self._keep([preference, *named], (*given, *named.values()), everything, call)
         return result
 
     def _read(self, given: Any, named: Any) -> tuple[dict[str, Any], dict[str, Any], Framework]:
         """The arrays in the order in which they were given, all options, and the framework of the arrays."""
+        order = self._in_order(given, named)
         bound = self.bind(given, named)
-        order = [name for name in bound.arguments if name not in named] + list(named)
         bound.apply_defaults()
         arguments = self.separated(bound.arguments) if self.scalars else bound.arguments
         arrays = {name: arguments[name] for name in order if name in self.inputs}
@@ -212,11 +223,36 @@ class Function:
             options = self.along_all(options)
         return {name: array for name, array in arrays.items() if array is not None}, options, framework
 
-    def _planned(self, seen: Mapping[str, Seen], options: Mapping[str, Any], preference: PlanPreference | None) -> Plan[Any, Any]:
-        views = {name: View(self.name, name, view[1]) for name, view in seen.items()}
-        descriptor = self.describe(**{name: views.get(name) for name in self.inputs}, **options)
-        device = next(iter(seen.values()))[1].device
-        return planned(self.plan, descriptor, device, preference)
+    def _in_order(self, given: Any, named: Any) -> dict[str, Any]:
+        """The arguments by name, in the order in which they were given."""
+        found = self.bind(given, named).arguments
+        return {name: value for name, value in found.items() if name not in named} | {name: found[name] for name in named}
+
+    def _described(self, framework: Framework, seen: Mapping[str, Seen], options: Mapping[str, Any]) -> Descriptor:
+        views = {name: View(self.name, name, view[1], framework) for name, view in seen.items()}
+        return self.describe(**{name: views.get(name) for name in self.inputs}, **options)
+
+    def _planned(self, problem: Descriptor, seen: Mapping[str, Seen], preference: PlanPreference | None) -> Plan[Any, Any]:
+        return planned(self.plan, problem, next(iter(seen.values()))[1].device, preference)
+
+    def _given(self, arguments: Mapping[str, Any], seen: Mapping[str, Seen]) -> dict[str, Seen]:
+        """The arrays, and the numbers that come with the launch by its names for them, in the order in which they were given."""
+        everything = {}
+        for name, value in arguments.items():
+            if name in seen:
+                everything[name] = seen[name]
+            elif name in self.numbers and isinstance(value, Real):
+                learn(type(value))
+                see = self.numbered.get(type(value))
+                everything |= {} if see is None else {self.numbers[name]: see(value)}
+        return everything
+
+    def _numbers_to_see(self) -> Mapping[type, Seer]:
+        """How numbers are seen that come with the launch, by type: integers only where they are nothing else."""
+        others = [option.type for name, option in self.options.items() if name not in self.numbers]
+        if not self.numbers:
+            return {}
+        return FLOATS if any(_may_be_integer(kind) for kind in others) else NUMBERS
 
     def _framework(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Framework:
         """The one that made all arrays."""
@@ -257,16 +293,20 @@ class Function:
             raise rejection(self.name, reasons)
         return seen
 
-    def _keep(self, framework: Framework, given: Any, named: Any, preference: Any, call: Call, seen: Mapping[str, Seen]) -> None:
+    def _keep(self, key: list[Any], values: Iterable[Any], everything: Mapping[str, Seen], call: Call) -> None:
         """Under the key that `answer` will look for."""
-        key = [preference, *named]
-        layouts = iter([view[1] for view in seen.values()])
-        for value in (*given, *named.values()):
+        seen = iter(everything.values())
+        for value in values:
             kind = type(value)
-            if framework_of(value) is framework:
+            if framework_of(value) is call.framework:
                 _PLAIN[kind] = seer_of(value)
-                _GUARDED[kind] = framework.see_constants or _PLAIN[kind]
-                key += kind, next(layouts)
+                _GUARDED[kind] = call.framework.see_constants or _PLAIN[kind]
+                key += kind, next(seen)[1]
+            elif kind in self.numbered:
+                number = next(seen, None)
+                if number is None or number[3] is not value:  # an option that would be taken for a number of the launch
+                    return
+                key += kind, number[1]
             else:
                 key += identity(value)
         try:
@@ -425,6 +465,11 @@ def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> E
     return error if reasons == list(error.reasons) else rejection(error.subject, reasons)
 
 
+def _may_be_integer(kind: Any) -> bool:
+    """Whether an option of that type may be an integer, or a boolean."""
+    return any(each in (int, bool) or getattr(each, "__origin__", None) is tuple for each in (kind, *getattr(kind, "__args__", ())))
+
+
 def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str) -> str:
     for candidate in candidates:
         if name in (f"d{candidate}", f"d_{candidate}"):
@@ -433,8 +478,13 @@ def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str)
 
 
 def function(
-    plan: type[Plan[Any, Any]], gradient: str | None = None, names: Mapping[str, str] | None = None, kind: type[Function] = Function
+    plan: type[Plan[Any, Any]],
+    gradient: str | None = None,
+    names: Mapping[str, str] | None = None,
+    kind: type[Function] = Function,
+    numbers: Iterable[str] = (),
 ) -> Callable[[Callable[..., Descriptor]], Function]:
     """Declares a function by its description. `gradient` is the name of the function that computes its gradient, `names` are the
-    function's own for operands, each with the plan's, and `kind` is one that takes other forms of a call too."""
-    return lambda describe: kind(describe, plan, gradient, names)
+    function's own for operands, each with the plan's, and `kind` is one that takes other forms of a call too; `numbers` are options that
+    come with the launch."""
+    return lambda describe: kind(describe, plan, gradient, names, numbers)

@@ -10,6 +10,7 @@ import torch
 from torch.autograd import forward_ad
 
 from baracuda_kernels.core import derivatives
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Unsupported
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -44,7 +45,7 @@ class TorchFunctions:
         return any(each.is_complex() for each in arrays)
 
     def cast(self, x: torch.Tensor, dtype: Any) -> Any:
-        return x if x.dtype == dtype else self("cast")(x, dtype)
+        return x if ElementKind.of(x.dtype) is ElementKind.of(dtype) else self("cast")(x, dtype)
 
     @staticmethod
     def constant(x: torch.Tensor) -> torch.Tensor:

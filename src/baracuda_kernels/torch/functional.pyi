@@ -2750,6 +2750,8 @@ def where_backward(
     d_result: A,
     input_value: float | None = None,
     other_value: float | None = None,
+    input_element: Any | None = None,
+    other_element: Any | None = None,
 ) -> tuple[A | None, A | None]: ...
 def xlog1py(
     input: A | float,

@@ -98,7 +98,7 @@ def _first_derivative(operator: Operator, gradient: Gradient, for_transforms: bo
         ctx.save_for_backward(*map(everything.__getitem__, kept))
         ctx.options = [*map(arguments.__getitem__, options)]
         for place in elements:
-            ctx.options.append(arguments[place].dtype)
+            ctx.options.append(None if arguments[place] is None else arguments[place].dtype)
         if broadcast:
             ctx.shapes = [None if arguments[place] is None else arguments[place].shape for place in differentiated]
         if len(results) > 1:

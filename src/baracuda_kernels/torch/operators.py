@@ -17,6 +17,7 @@ import torch
 from torch import _C
 from torch.autograd import forward_ad
 
+from baracuda_kernels.arrays.torch_arrays import FRAMEWORK
 from baracuda_kernels.core import descriptor, registry
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.bounded import Bounded
@@ -135,7 +136,7 @@ class Operator:
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             form: Any = self.form(name, value, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
-            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else form
+            given[name] = View(self.name, name, form, FRAMEWORK) if name in self.schema.inputs and form is not None else form
         return self.function.describe(**given)
 
     def form(self, name: str, tensor: torch.Tensor, shape: Shape) -> SimpleNamespace:

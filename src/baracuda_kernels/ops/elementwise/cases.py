@@ -24,6 +24,12 @@ __all__ = ["ElementByElement", "ElementwiseCases"]
 CORNERS = ((31, 33), (), (5, 0, 3), (3, 1009), (70_001,), (2, 1, 3, 1, 2, 1, 5, 2))
 TELLING = ("gelu", "neg", "logical_not", "atan2", "add", "logical_xor", "lerp", "clamp", "swiglu")
 SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod", "fresnel")
+MIXED = {  # for problems of an element, operands that are converted to it
+    ElementKind.F32: ((-1, ElementKind.BF16), (0, ElementKind.I32)),
+    ElementKind.F64: ((0, ElementKind.F32),),
+    ElementKind.F16: ((-1, ElementKind.U8),),
+    ElementKind.I32: ((-1, ElementKind.I8),),
+}
 SHOWCASE, CUDA_SHOWCASE = (4096, 4096), (16384, 8192)
 
 
@@ -71,6 +77,10 @@ class ElementwiseCases(ElementByElement):
                 yield self.descriptor(kind, shape, element)
         if element in (ElementKind.F32, ElementKind.I32, ElementKind.C64) and self._numbers(element):
             yield self.descriptor(telling[0], CORNERS[0], element, **self._numbers(element))
+        for place, own in MIXED.get(element, ()):
+            yield self.descriptor(telling[0], CORNERS[0], element, **{f"{self.descriptor.OPERANDS[place]}_element": own})
+        if element is ElementKind.F32 and not self.descriptor.IS_BACKWARD:
+            yield self.descriptor(telling[0], CORNERS[0], element, stored_element=ElementKind.BF16)
 
     def _numbers(self, element: ElementKind) -> dict[str, complex]:
         """A number for each operand but the first, where there can be some."""
@@ -105,12 +115,13 @@ class ElementwiseCases(ElementByElement):
         for place, name in enumerate(descriptor.OPERANDS):
             low, high = descriptor.row.domain_for(descriptor.element, place)
             values = rng.uniform(low, high, descriptor.shape)
-            if descriptor.element.is_complex:
+            own = descriptor.elements[place]
+            if own.is_complex:
                 drawn[name] = values + 1j * rng.uniform(low, high, descriptor.shape)
                 continue
-            if descriptor.element.is_unsigned:
+            if own.is_unsigned or descriptor.element.is_unsigned:
                 values = abs(values)
-            drawn[name] = values if descriptor.element.is_float else values.round()
+            drawn[name] = values if own.is_float else values.round()
         return drawn
 
 

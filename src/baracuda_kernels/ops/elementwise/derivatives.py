@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda_kernels.core import registry
 from baracuda_kernels.core.derivatives import Rule, elementwise, refuse_complex
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.function import Function
@@ -38,12 +39,15 @@ def _of_row(function: Function) -> Rule:
         operands = every[-len(problem.values) :]  # behind the gradients of results
         arrays = [each for each in every if each is not None]
         refuse_complex(f, function, arrays)
-        own = max((each.dtype for each in arrays), key=lambda dtype: dtype.itemsize)  # of some ops the result is wider
-        like = next(each.dtype for each in operands if each is not None)
+        upstream = every[: -len(problem.values)]
+        # Whatever operands are in memory: of some ops the result is wider than what they are converted to.
+        own = max((each.dtype for each in upstream if each is not None), key=lambda dtype: dtype.itemsize)
         arrays = [f.cast(each, own) for each in arrays]
         present = tuple(number is None for number in problem.values)
-        numbers = written([problem.numbers] * len(FLOATS))
-        found = (f.cast(f(each.name)(numbers, *arrays), like) for each in _slopes(type(problem), problem.kind, present))
+        numbers = written([problem.numbers] * len(FLOATS))  # those of this call
+        targets = [getattr(problem, f"d_{name}_element") for name, is_there in zip(problem.OPERANDS, present, strict=True) if is_there]
+        slopes = zip(_slopes(type(problem), problem.kind, present), targets, strict=True)
+        found = (f.cast(f(each.name)(numbers, *arrays), target) for each, target in slopes)
         return tuple(next(found) if is_there else None for is_there in present)
 
     return rule
@@ -74,14 +78,18 @@ def _cast_back(f: Any, d_result: Any, input_element: Any, **_: Any) -> Any:
     return f("cast")(d_result, input_element)
 
 
-def _where(f: Any, condition: Any, t_input: Any, t_other: Any, **_: Any) -> Any:
+def _where(f: Any, condition: Any, t_input: Any, t_other: Any, result: Any, **_: Any) -> Any:
     """Of a choice that has no tangent 0."""
-    return f("where")(condition, 0.0 if t_input is None else t_input, 0.0 if t_other is None else t_other)
+    return f("where")(condition, *(0.0 if each is None else f.cast(each, result.dtype) for each in (t_input, t_other)))
 
 
-def _where_back(f: Any, condition: Any, d_result: Any, input_value: Any, other_value: Any) -> Any:
-    choices = (input_value is None, (d_result, 0.0)), (other_value is None, (0.0, d_result))
-    return tuple(f("where")(condition, *chosen) if is_there else None for is_there, chosen in choices)
+def _where_back(f: Any, condition: Any, d_result: Any, **given: Any) -> Any:
+    problem = f.describe(registry.function("where_backward"), {"condition": condition, "d_result": d_result, **given})
+    choices = (
+        (problem.has_input, (d_result, 0.0), problem.d_input_element),
+        (problem.has_other, (0.0, d_result), problem.d_other_element),
+    )
+    return tuple(f.cast(f("where")(condition, *chosen), target) if is_there else None for is_there, chosen, target in choices)
 
 
 def _complex(f: Any, **given: Any) -> Any:

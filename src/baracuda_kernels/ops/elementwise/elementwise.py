@@ -24,6 +24,7 @@ from baracuda_kernels.ops.elementwise.descriptor import (
     TernaryDescriptor,
     UnaryBackwardDescriptor,
     UnaryDescriptor,
+    parameters_of,
 )
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
@@ -72,7 +73,8 @@ def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool =
 
 
 class UnaryArgs(Args):
-    input: TensorRef = read("shape", "the operand", broadcasts=True)
+    NUMBERS = parameters_of(UNARY)
+    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input",))
 
 
@@ -86,9 +88,10 @@ class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
 
 
 class UnaryBackwardArgs(Args):
+    NUMBERS = parameters_of(UNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the operand", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the operand", may_be=("d_result", "input"))
+    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the operand", element="d_input_element", may_be=("d_result", "input"))
 
 
 class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
@@ -101,8 +104,25 @@ class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
 
 
 class BinaryArgs(Args):
-    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
-    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
+    NUMBERS = parameters_of(BINARY)
+    input: TensorRef = read(
+        "shape",
+        "the first operand",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    other: TensorRef = read(
+        "shape",
+        "the second operand",
+        element="other_element",
+        promotes=True,
+        present="has_other",
+        broadcasts=True,
+        scalar="other_value",
+    )
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "other"))
 
 
@@ -116,14 +136,39 @@ class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
 
 
 class BinaryBackwardArgs(Args):
+    NUMBERS = parameters_of(BINARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
-    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
+    input: TensorRef = read(
+        "shape",
+        "the first operand",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    other: TensorRef = read(
+        "shape",
+        "the second operand",
+        element="other_element",
+        promotes=True,
+        present="has_other",
+        broadcasts=True,
+        scalar="other_value",
+    )
     d_input: TensorMut = write(
-        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "other")
+        "shape",
+        "the gradient of the first operand",
+        element="d_input_element",
+        present="has_input",
+        may_be=("d_result", "input", "other"),
     )
     d_other: TensorMut = write(
-        "shape", "the gradient of the second operand", present="has_other", may_be=("d_result", "input", "other")
+        "shape",
+        "the gradient of the second operand",
+        element="d_other_element",
+        present="has_other",
+        may_be=("d_result", "input", "other"),
     )
 
 
@@ -137,9 +182,34 @@ class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
 
 
 class TernaryArgs(Args):
-    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
-    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
-    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
+    NUMBERS = parameters_of(TERNARY)
+    input: TensorRef = read(
+        "shape",
+        "the first operand",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    second: TensorRef = read(
+        "shape",
+        "the second operand",
+        element="second_element",
+        promotes=True,
+        present="has_second",
+        broadcasts=True,
+        scalar="second_value",
+    )
+    third: TensorRef = read(
+        "shape",
+        "the third operand",
+        element="third_element",
+        promotes=True,
+        present="has_third",
+        broadcasts=True,
+        scalar="third_value",
+    )
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "second", "third"))
 
 
@@ -153,18 +223,55 @@ class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
 
 
 class TernaryBackwardArgs(Args):
+    NUMBERS = parameters_of(TERNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
-    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
-    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
+    input: TensorRef = read(
+        "shape",
+        "the first operand",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    second: TensorRef = read(
+        "shape",
+        "the second operand",
+        element="second_element",
+        promotes=True,
+        present="has_second",
+        broadcasts=True,
+        scalar="second_value",
+    )
+    third: TensorRef = read(
+        "shape",
+        "the third operand",
+        element="third_element",
+        promotes=True,
+        present="has_third",
+        broadcasts=True,
+        scalar="third_value",
+    )
     d_input: TensorMut = write(
-        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "second", "third")
+        "shape",
+        "the gradient of the first operand",
+        element="d_input_element",
+        present="has_input",
+        may_be=("d_result", "input", "second", "third"),
     )
     d_second: TensorMut = write(
-        "shape", "the gradient of the second operand", present="has_second", may_be=("d_result", "input", "second", "third")
+        "shape",
+        "the gradient of the second operand",
+        element="d_second_element",
+        present="has_second",
+        may_be=("d_result", "input", "second", "third"),
     )
     d_third: TensorMut = write(
-        "shape", "the gradient of the third operand", present="has_third", may_be=("d_result", "input", "second", "third")
+        "shape",
+        "the gradient of the third operand",
+        element="d_third_element",
+        present="has_third",
+        may_be=("d_result", "input", "second", "third"),
     )
 
 
@@ -178,8 +285,9 @@ class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
 
 
 class GatedActivationArgs(Args):
-    first: TensorRef = read("shape", "the first half", broadcasts=True)
-    second: TensorRef = read("shape", "the second half", broadcasts=True)
+    NUMBERS = parameters_of(GATED)
+    first: TensorRef = read("shape", "the first half", element="first_element", promotes=True, broadcasts=True)
+    second: TensorRef = read("shape", "the second half", element="second_element", promotes=True, broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("first", "second"))
 
 
@@ -193,11 +301,16 @@ class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
 
 
 class GatedActivationBackwardArgs(Args):
+    NUMBERS = parameters_of(GATED)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    first: TensorRef = read("shape", "the first half", broadcasts=True)
-    second: TensorRef = read("shape", "the second half", broadcasts=True)
-    d_first: TensorMut = write("shape", "the gradient of the first half", may_be=("d_result", "first", "second"))
-    d_second: TensorMut = write("shape", "the gradient of the second half", may_be=("d_result", "first", "second"))
+    first: TensorRef = read("shape", "the first half", element="first_element", promotes=True, broadcasts=True)
+    second: TensorRef = read("shape", "the second half", element="second_element", promotes=True, broadcasts=True)
+    d_first: TensorMut = write(
+        "shape", "the gradient of the first half", element="d_first_element", may_be=("d_result", "first", "second")
+    )
+    d_second: TensorMut = write(
+        "shape", "the gradient of the second half", element="d_second_element", may_be=("d_result", "first", "second")
+    )
 
 
 class GatedActivationBackwardPlan(Plan[GatedActivationBackwardDescriptor, GatedActivationBackwardArgs]):

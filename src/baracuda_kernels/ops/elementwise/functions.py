@@ -8,7 +8,7 @@ from typing import Any
 
 from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import Function, function
-from baracuda_kernels.core.view import Dtype, Number, View, beside, broadcast_shape, element_from
+from baracuda_kernels.core.view import Dtype, Number, Together, View, broadcast_shape, element_from
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
@@ -21,6 +21,7 @@ from baracuda_kernels.ops.elementwise.complex import (
     ComplexPlan,
 )
 from baracuda_kernels.ops.elementwise.gated_functions import GatedActivation
+from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.ops.elementwise.table_functions import Elementwise, backward, forward
 from baracuda_kernels.ops.elementwise.where import WhereBackwardDescriptor, WhereBackwardPlan, WhereDescriptor, WherePlan
 
@@ -93,18 +94,28 @@ def where(
 ) -> WhereDescriptor:
     """input where the condition holds, else other; both may be numbers."""
     operands = {"condition": condition, "input": input, "other": other}
-    element, values = beside("where", operands, {"input": input_value, "other": other_value})
-    return WhereDescriptor(broadcast_shape("where", operands), element, values["input"], values["other"])
+    both = Together("where", operands, {"input": input_value, "other": other_value}, ALL)
+    values, own = both.numbers, both.own
+    shape = broadcast_shape("where", operands)
+    return WhereDescriptor(shape, both.element, values["input"], values["other"], own.get("input"), own.get("other"))
 
 
-@function(WhereBackwardPlan)
+@function(WhereBackwardPlan, numbers=("input_value", "other_value"))  # whatever they are: no gradient depends on them
 def where_backward(
-    condition: View, d_result: View, input_value: Number | None = None, other_value: Number | None = None
+    condition: View,
+    d_result: View,
+    input_value: Number | None = None,
+    other_value: Number | None = None,
+    input_element: Dtype | None = None,
+    other_element: Dtype | None = None,
 ) -> WhereBackwardDescriptor:
-    """The gradients of where, from that of its result; of a number there is none."""
+    """The gradients of where, from that of its result, in the dtypes of its operands; of a number there is none."""
     shape = broadcast_shape("where_backward", {"condition": condition, "d_result": d_result})
     values: Any = (input_value, other_value)
-    return WhereBackwardDescriptor(shape, d_result.element, *values)
+    named = {"input_element": input_element, "other_element": other_element}
+    elements = {name: element_from("where_backward", name, each) for name, each in named.items() if each is not None}
+    own: dict[str, Any] = {name: each for name, each in elements.items() if each is not d_result.element}
+    return WhereBackwardDescriptor(shape, d_result.element, *values, **own)
 
 
 @function(CastPlan)

@@ -12,4 +12,4 @@ __all__ = ["elementwise"]
 
 def elementwise(problem: Any) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return of_present(kernel(problem.program, problem.shape, problem.numbers))
+    return of_present(kernel(problem.program, problem.shape, None), problem.program.parameters)

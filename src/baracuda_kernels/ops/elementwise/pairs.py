@@ -41,6 +41,7 @@ class UnaryPairDescriptor(ElementwiseDescriptor):
 
     TABLE, KINDS, OPERANDS = UNARY_PAIRS, UnaryPairKind, ("input",)
     kind: UnaryPairKind  # type: ignore[valid-type]
+    input_element: ElementKind | None = None  # of the operand in memory, if that is not `element`
 
     @property
     def second_element(self) -> ElementKind:
@@ -62,6 +63,8 @@ class BinaryPairDescriptor(TensorsOrNumbers, ElementwiseDescriptor):
     kind: BinaryPairKind  # type: ignore[valid-type]
     input_value: complex | None = None  # the first operand, if that is a number and not a tensor
     other_value: complex | None = None  # the second operand, if that is a number and not a tensor
+    input_element: ElementKind | None = None  # of the first operand in memory, if that is not `element`
+    other_element: ElementKind | None = None  # of the second operand in memory, if that is not `element`
 
 
 def _reference(descriptor: Any, input: Any = None, other: Any = None) -> Any:
@@ -106,8 +109,8 @@ class PairCases(ElementwiseCases):
 
 
 class UnaryPairArgs(Args):
-    input: TensorRef = read("shape", "the operand", broadcasts=True)
-    first: TensorMut = write("shape", "the first result", may_be=("input",))
+    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
+    first: TensorMut = write("shape", "the first result", element="result_element", may_be=("input",))
     second: TensorMut = write("shape", "the second result", element="second_element", may_be=("input",))
 
 
@@ -121,10 +124,12 @@ class UnaryPairPlan(Plan[UnaryPairDescriptor, UnaryPairArgs]):
 
 
 class UnaryPairBackwardArgs(Args):
-    d_first: TensorRef = read("shape", "the gradient of the first result", broadcasts=True)
+    d_first: TensorRef = read("shape", "the gradient of the first result", element="result_element", broadcasts=True)
     d_second: TensorRef = read("shape", "the gradient of the second result", element="second_element", broadcasts=True)
-    input: TensorRef = read("shape", "the operand", broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the operand", may_be=("d_first", "d_second", "input"))
+    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
+    d_input: TensorMut = write(
+        "shape", "the gradient of the operand", element="d_input_element", may_be=("d_first", "d_second", "input")
+    )
 
 
 class UnaryPairBackwardPlan(Plan[UnaryPairBackwardDescriptor, UnaryPairBackwardArgs]):
@@ -137,9 +142,25 @@ class UnaryPairBackwardPlan(Plan[UnaryPairBackwardDescriptor, UnaryPairBackwardA
 
 
 class BinaryPairArgs(Args):
-    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
-    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
-    first: TensorMut = write("shape", "the first result", may_be=("input", "other"))
+    input: TensorRef = read(
+        "shape",
+        "the first operand",
+        element="input_element",
+        promotes=True,
+        present="has_input",
+        broadcasts=True,
+        scalar="input_value",
+    )
+    other: TensorRef = read(
+        "shape",
+        "the second operand",
+        element="other_element",
+        promotes=True,
+        present="has_other",
+        broadcasts=True,
+        scalar="other_value",
+    )
+    first: TensorMut = write("shape", "the first result", element="result_element", may_be=("input", "other"))
     second: TensorMut = write("shape", "the second result", may_be=("input", "other"))
 
 

@@ -27,28 +27,47 @@ def computed_in(row: ElementwiseRow, element: ElementKind) -> ElementKind:
 
 
 @functools.lru_cache(maxsize=4096)
-def program_of(descriptor: Any, kind: Any, element: ElementKind, present: tuple[bool, ...]) -> Program:
-    """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers."""
+def program_of(
+    descriptor: Any,
+    kind: Any,
+    element: ElementKind,
+    present: tuple[bool, ...],
+    elements: tuple[ElementKind, ...],
+    stored_element: ElementKind | None = None,
+) -> Program:
+    """The program of a problem of one of the tables, by the class of its descriptor. Operands that are not present are numbers; the others
+    are in memory in `elements`, and are converted to `element` as they are read."""
     row: ElementwiseRow = descriptor.TABLE[kind.value]
-    result_elements = (row.result_for(element), *row.more_results(element))
-    tensors = sum(present)
+    result_elements = (stored_element or row.result_for(element), *row.more_results(element))
+    own_elements = tuple(own for own, is_there in zip(elements, present, strict=True) if is_there)
     if descriptor.IS_BACKWARD:
-        results = slopes_of(row, element, present)
-        inputs, outputs = (*result_elements, *(element,) * tensors), (element,) * tensors
+        results = slopes_of(row, element, present, elements, result_elements)
+        inputs = (*result_elements, *own_elements)
+        outputs = tuple(each if each.is_float or each.is_complex else element for each in own_elements)
     else:
-        found = row.formula_for(element)(*_operands(row, element, present, 0))
-        results = list(found) if isinstance(found, tuple) else [found]
-        inputs, outputs = (element,) * tensors, result_elements
+        found = row.formula_for(element)(*_operands(row, element, present, elements, 0))
+        first, *more = found if isinstance(found, tuple) else (found,)
+        if stored_element is not None:
+            first = converted(convert(first, register(row.result_for(element))), stored_element)
+        results, inputs, outputs = [first, *more], own_elements, result_elements
     stored = [convert(result, register(target)) for result, target in zip(results, outputs, strict=True)]
-    numbers_given = len(row.parameters) + (len(present) - tensors) * (1 + element.is_complex)
+    numbers_given = len(row.parameters) + (len(present) - len(own_elements)) * (1 + element.is_complex)
     into_operations = expanded_gradients if descriptor.IS_BACKWARD else expanded
     return Program(inputs, outputs, into_operations(stored, all(target in HALVES for target in outputs)), numbers_given)
 
 
-def slopes_of(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ...]) -> list[Expr]:
-    """The gradient of each operand that is present, of the gradients of the results and these operands."""
-    result_elements, computing = (row.result_for(element), *row.more_results(element)), computed_in(row, element)
-    given = _operands(row, element, present, len(result_elements))  # the gradients of results come before them
+def slopes_of(
+    row: ElementwiseRow,
+    element: ElementKind,
+    present: tuple[bool, ...],
+    elements: tuple[ElementKind, ...] | None = None,
+    result_elements: tuple[ElementKind, ...] | None = None,
+) -> list[Expr]:
+    """The gradient of each operand that is present, of the gradients of the results and these operands, which are in memory in `elements`."""
+    result_elements = result_elements or (row.result_for(element), *row.more_results(element))
+    computing = computed_in(row, element)
+    # The gradients of results come before operands.
+    given = _operands(row, element, present, elements or (element,) * len(present), len(result_elements))
     operands, parameters = given[: len(present)], given[len(present) :]
     kinds = (computing if each.is_complex else computing.part for each in result_elements)
     upstream = [convert(input_of(place, each), kind) for place, (each, kind) in enumerate(zip(result_elements, kinds, strict=True))]
@@ -56,7 +75,9 @@ def slopes_of(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ..
     return [gradient for gradient, is_there in zip(results, present, strict=True) if is_there]
 
 
-def _operands(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ...], first: int) -> list[Expr]:
+def _operands(
+    row: ElementwiseRow, element: ElementKind, present: tuple[bool, ...], elements: tuple[ElementKind, ...], first: int
+) -> list[Expr]:
     """What a formula is of: operands, and the row's parameters, which come before operands that are numbers."""
     computing, own = computed_in(row, element), len(row.parameters)
     places, numbers = itertools.count(first), itertools.count(own)
@@ -67,10 +88,18 @@ def _operands(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ..
         # Of a bound that is left out, the least or largest of its element.
         return (converted if row.left_out else convert)(parameter_of(next(numbers)), computing)
 
-    operands = [convert(input_of(next(places), element), computing) if is_there else number() for is_there in present]
+    operands = [
+        _read(input_of(next(places), each), element, computing) if is_there else number()
+        for each, is_there in zip(elements, present, strict=True)
+    ]
     # A negative factor of unsigned integers wraps as they do.
     through = ElementKind.I64 if LIMITS.get(computing, (-1,))[0] == 0 else ElementKind.F64
     return [*operands, *(convert(convert(parameter_of(place), through), computing.part) for place in range(own))]
+
+
+def _read(value: Expr, element: ElementKind, computing: ElementKind) -> Expr:
+    """An operand as it is computed with: in the problem's element first, whatever it is in memory."""
+    return convert(convert(value, register(element)), computing)
 
 
 def _gradients(

@@ -39,9 +39,14 @@ def _operands(descriptor: Any, given: Mapping[str, Any]) -> list[Any]:
     import numpy
 
     kind: Any = numpy.float64 if descriptor.element.is_float else complex if descriptor.element.is_complex else numpy.int64
+    numbers = zip(descriptor.OPERANDS, descriptor.values, descriptor.elements, strict=True)
     return [
-        given[name] if number is None else numpy.full(descriptor.shape, number, kind)
-        for name, number in zip(descriptor.OPERANDS, descriptor.values, strict=True)
+        numpy.full(descriptor.shape, number, kind)
+        if number is not None
+        else given[name]
+        if own is descriptor.element
+        else numpy.asarray(given[name], kind)
+        for name, number, own in numbers
     ]
 
 

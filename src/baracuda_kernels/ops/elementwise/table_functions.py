@@ -11,7 +11,7 @@ from typing import Any
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import View, beside, broadcast_shape
+from baracuda_kernels.core.view import Together, View, broadcast_shape
 from baracuda_kernels.formula.expression import Expr, constant, number_beside, traced_like, untraced
 from baracuda_kernels.ops.elementwise.rows import Choice, ElementwiseRow, Parameter
 
@@ -25,7 +25,7 @@ class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
     def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: ElementwiseRow) -> None:
-        super().__init__(describe, plan, gradient, names)
+        super().__init__(describe, plan, gradient, names, _numbers(row))
         self.row, self.former = row, row.former
 
     @staticmethod
@@ -68,6 +68,11 @@ class Elementwise(Function):
         return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
 
 
+def _numbers(row: ElementwiseRow) -> tuple[str, ...]:
+    """The parameters that no other row is chosen by."""
+    return tuple(each.name for each in row.parameters if row.choice is None or each.name != row.choice.option)
+
+
 def _option(parameter: Parameter) -> inspect.Parameter:
     """A parameter of the function; what rows have as NaN is not given there."""
     is_given = not math.isnan(parameter.default)
@@ -105,7 +110,7 @@ def backward(row: ElementwiseRow, plan: Any, of: str, upstream: Mapping[str, str
     says = f"The gradients of {of}, from {'that' if len(upstream) == 1 else 'those'} of its {results}."
     describe, renamed = _description(row, plan, f"{of}_backward", tuple(upstream), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    function = Function(describe, plan, None, renamed | gradients | dict(upstream))
+    function = Function(describe, plan, None, renamed | gradients | dict(upstream), _numbers(row))
     function.former = row.former
     return function
 
@@ -118,6 +123,7 @@ def _description(
     descriptor = plan.descriptor_type
     ours = row.operands or descriptor.OPERANDS
     kind, names = descriptor.KINDS(row.name), (*leading, *ours)
+    renamed = dict(zip(ours, descriptor.OPERANDS, strict=True))
     scalars = {each: f"{operand}_value" for each, operand in zip(ours, descriptor.OPERANDS, strict=True)}
 
     def describe(**given: Any) -> Any:
@@ -126,16 +132,19 @@ def _description(
         if absent and len(absent) == len(row.left_out):
             raise InvalidProblem(name, [Reason(ReasonCode.MISSING_OPERAND, each, None, "one of them at least") for each in absent])
         operands = {each: given[each] for each in names if each not in absent}
-        element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
-        values |= {each: row.left_out[each] for each in absent}
-        own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
-        scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
+        taken = {each: number for each, number in numbers.items() if each not in absent}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:
             chosen, more = _chosen(row.choice, name, given)
             meant = descriptor.KINDS(chosen)
-        return descriptor(meant, broadcast_shape(name, operands), element, (*parameters, *more), **scalar_values)
+        together = Together(name, operands, taken, descriptor.TABLE[meant.value].elements)
+        values = together.numbers | {each: row.left_out[each] for each in absent}
+        elements = {f"{renamed[each]}_element": own for each, own in together.own.items()}
+        own = (given[parameter.name] for parameter in row.parameters)
+        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
+        scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
+        shape = broadcast_shape(name, operands)
+        return descriptor(meant, shape, together.element, (*parameters, *more), **scalar_values, **elements)
 
     kinds = inspect.Parameter
     arrays = [
@@ -153,4 +162,4 @@ def _description(
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
     describe.__module__ = f"{__package__}.functions"  # where it is found by its name
-    return describe, dict(zip(ours, descriptor.OPERANDS, strict=True))
+    return describe, renamed

@@ -12,4 +12,4 @@ __all__ = ["elementwise"]
 
 def elementwise(problem: Any, device: Device) -> Bind:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return of_present(kernel(problem.program, problem.shape, device, problem.numbers))
+    return of_present(kernel(problem.program, problem.shape, device, None), problem.program.parameters)

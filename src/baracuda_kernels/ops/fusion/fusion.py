@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.args import Args, Operand, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
@@ -21,7 +21,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
 from baracuda_kernels.formula.complex import PARTS
-from baracuda_kernels.formula.expression import Expr, Program, read_by, register
+from baracuda_kernels.formula.expression import MOST_NUMBERS, Expr, Program, read_by, register
 from baracuda_kernels.formula.loops import outside_loops
 from baracuda_kernels.formula.operations import NODES
 from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
@@ -40,6 +40,7 @@ __all__ = [
 
 MOST_OPERANDS = 8
 ELEMENTS = (*FLOATS, *COMPLEXES)
+ANY_NUMBER = 1.0  # what stands for a number that comes with the launch
 NAMES = tuple(f"input{place}" for place in range(MOST_OPERANDS))
 
 
@@ -81,6 +82,13 @@ class FusedDescriptor(OnElements):
         if len(self.numbers) != program.parameters:
             wanted = f"{program.parameters}, one for each parameter of the formula"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "numbers", f"{len(self.numbers)} numbers", wanted)
+
+    @property
+    def launch_numbers(self) -> Mapping[str, float]:
+        return {f"number{place}": number for place, number in enumerate(self.numbers)}
+
+    def for_any_numbers(self) -> Self:
+        return replace(self, numbers=(ANY_NUMBER,) * len(self.numbers))
 
     @property
     def program(self) -> Program:
@@ -127,10 +135,13 @@ def _gradients() -> dict[str, Any]:
     }
 
 
+NUMBERS = tuple(f"number{place}" for place in range(2 * MOST_NUMBERS))  # those of a formula, and their reciprocals
 FusedArgs: Any = type(
     "FusedArgs",
     (Args,),
-    _inputs() | {"result": write("shape", "the result", element="result_element", may_be=NAMES), "__module__": __name__},
+    _inputs()
+    | {"result": write("shape", "the result", element="result_element", may_be=NAMES)}
+    | {"NUMBERS": NUMBERS, "__module__": __name__},
 )
 FusedBackwardArgs: Any = type(
     "FusedBackwardArgs",
@@ -138,7 +149,7 @@ FusedBackwardArgs: Any = type(
     {"d_result": read("shape", "the gradient of the result", element="upstream_element", broadcasts=True)}
     | _inputs()
     | _gradients()
-    | {"__module__": __name__},
+    | {"NUMBERS": NUMBERS, "__module__": __name__},
 )
 
 
