@@ -36,7 +36,6 @@ def _of_row(function: Function) -> Rule:
     def rule(f: Any, **given: Any) -> Any:
         problem = f.describe(function, given)
         every = [given[name] for name in function.inputs]
-        operands = every[-len(problem.values) :]  # behind the gradients of results
         arrays = [each for each in every if each is not None]
         refuse_complex(f, function, arrays)
         upstream = every[: -len(problem.values)]
@@ -45,7 +44,9 @@ def _of_row(function: Function) -> Rule:
         arrays = [f.cast(each, own) for each in arrays]
         present = tuple(number is None for number in problem.values)
         numbers = written([problem.numbers] * len(FLOATS))  # those of this call
-        targets = [getattr(problem, f"d_{name}_element") for name, is_there in zip(problem.OPERANDS, present, strict=True) if is_there]
+        targets = [
+            getattr(problem, f"d_{name}_element") for name, is_there in zip(problem.OPERANDS, present, strict=True) if is_there
+        ]
         slopes = zip(_slopes(type(problem), problem.kind, present), targets, strict=True)
         found = (f.cast(f(each.name)(numbers, *arrays), target) for each, target in slopes)
         return tuple(next(found) if is_there else None for is_there in present)
