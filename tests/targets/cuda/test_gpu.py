@@ -203,6 +203,7 @@ TOLERATED = {
     "walk": 32,
     "scan_tiles": 24,
     "reduce_tiles": 8,
+    "quantiles_in_registers": 8,
 }
 
 
