@@ -26,6 +26,8 @@ from baracuda_kernels.ops.attention.rope.reference import rope as reference
 from baracuda_kernels.verify.bounds import relative_error
 from baracuda_kernels.verify.trial import run_trial
 
+from conftest import DEVICE, STREAM
+
 CPU, NONE = bk.Stream.cpu(), bk.Workspace.none()
 F32, F64, BF16 = bk.ElementKind.F32, bk.ElementKind.F64, bk.ElementKind.BF16
 
@@ -133,6 +135,31 @@ def test_angles_are_as_good_far_out_as_near(style: RopeStyle, element: bk.Elemen
     plan = RopePlan.select(CPU, RopeDescriptor(1, 2, 3, 128, 10000.0, element, style))
     inputs = {"x": rounded(rng.standard_normal((1, 2, 3, 128)), element), "positions": numpy.full(3, position)}
     run_trial(plan, inputs)
+
+
+@pytest.mark.parametrize("kernel", ["numba.rope", "triton.rope"])
+@pytest.mark.parametrize(("element", "bound"), [(F64, 1e-15), (F32, 1.2e-7)], ids=str)
+def test_a_point_of_the_unit_circle_is_where_mpmath_has_it(
+    kernel: str, element: bk.ElementKind, bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The angles themselves, on both devices. A product of position and frequency in f64 would be off by 1e-10 at 2^20."""
+    if kernel == "triton.rope":
+        pytest.importorskip("triton")
+        if DEVICE.kind is bk.DeviceKind.CPU:
+            monkeypatch.setenv("TRITON_INTERPRET", "1")
+    elif DEVICE.kind is not bk.DeviceKind.CPU:
+        pytest.skip("a kernel of the CPU")
+    positions = [4095, 131071, (1 << 20) - 1, 1 << 20, -(1 << 20), (1 << 31) + 7, (1 << 53) - 1]
+    for base, rotated in ((10000.0, 64), (500000.0, 16), (0.3, 10)):
+        plan = RopePlan.force(kernel, STREAM, RopeDescriptor(1, 1, len(positions), rotated, base, element))
+        x = numpy.tile([1.0, 0.0], (1, 1, len(positions), rotated // 2))
+        y = run_trial(plan, {"x": x, "positions": numpy.array(positions)}).operands["y"].values[0, 0].astype(float)
+        with mpmath.workdps(60):
+            for i in range(rotated // 2):
+                frequency = mpmath.power(mpmath.mpf(base), mpmath.mpf(-2 * i) / rotated)
+                for place, position in enumerate(positions):
+                    cos, sin = mpmath.cos_sin(position * frequency)
+                    assert abs(y[place, 2 * i] - cos) < bound and abs(y[place, 2 * i + 1] - sin) < bound
 
 
 def test_the_reference_and_the_frequencies_are_exact() -> None:
