@@ -206,9 +206,58 @@ def test_another_platform_is_refused_and_says_how(monkeypatch: pytest.MonkeyPatc
         assert jax.jit(lambda x: bk.softmax(x))(X).shape == (4, 8)
 
 
-def test_second_gradients_are_refused() -> None:
-    with pytest.raises(ValueError, match="do not support"):
-        jax.hessian(lambda x: bk.softmax(x)[0])(jnp.ones(3))
+WITHOUT = ("ssd_chunk_scan",)  # second derivatives and forward mode
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name not in WITHOUT])
+def test_forward_mode_and_second_derivatives(name: str) -> None:
+    ours, theirs, _ = PAIRS[name]
+    arrays = inputs(name)
+    tangents = tuple(0.5 - 0.1 * array for array in arrays)
+    close(jax.jvp(ours, arrays, tangents)[1], jax.jvp(theirs, arrays, tangents)[1])
+    both = [jax.jvp(jax.grad(squared(each)), arrays, tangents)[1] for each in (ours, theirs)]
+    close(*both)
+    again = [jax.grad(lambda *given, each=each: (jax.grad(squared(each))(*given) ** 2).sum())(*arrays) for each in (ours, theirs)]
+    close(*again)
+
+
+def test_hessians() -> None:
+    x = jnp.linspace(-1.0, 2.0, 4)
+
+    def ours(x: Any) -> Any:
+        return (bk.softmax(bk.gelu(x) * x) * x).sum() + bk.var(x) + bk.cumprod(x, 0).sum()
+
+    def theirs(x: Any) -> Any:
+        return (jax.nn.softmax(jax.nn.gelu(x, approximate=False) * x) * x).sum() + x.var(ddof=1) + jnp.cumprod(x).sum()
+
+    for twice in (
+        jax.hessian,
+        lambda f: jax.jacrev(jax.jacrev(f)),
+        lambda f: jax.jacfwd(jax.jacfwd(f)),
+        lambda f: jax.jacrev(jax.jacfwd(f)),
+    ):
+        close(jax.jit(twice(ours))(x), jax.jit(twice(theirs))(x))
+    close(jax.vmap(jax.hessian(ours))(jnp.stack([x, 2 * x])), jax.vmap(jax.hessian(theirs))(jnp.stack([x, 2 * x])))
+    _, along = jax.linearize(ours, x)
+    close(along(x), jax.jvp(theirs, (x,), (x,))[1])
+    close(jax.linear_transpose(along, x)(1.0)[0], jax.grad(theirs)(x))
+
+
+def test_where_there_are_none_it_is_said() -> None:
+    x, *rest = inputs("ssd_chunk_scan")
+    scan = squared(lambda x: bk.ssd_chunk_scan(x, *rest))
+    with pytest.raises(bk.Unsupported, match="reverse mode"):
+        jax.jvp(scan, (x,), (x,))
+    with pytest.raises(bk.Unsupported, match="first derivatives"):
+        jax.grad(lambda x: jax.grad(scan)(x).sum())(x)
+    q = drawn(1, 2, 4, 8)
+    with pytest.raises(bk.Unsupported, match="attn needs a gradient"):
+        jax.jvp(lambda q: bk.sdpa(q, q, q, return_attn=True), (q,), (q,))
+
+
+def test_what_steps_has_no_tangent() -> None:
+    x = jnp.linspace(-1.0, 1.0, 5)
+    close(jax.jvp(lambda x: bk.where(bk.gt(x, 0.0), x, 0.0), (x,), (x,))[1], jnp.maximum(x, 0.0))
 
 
 @pytest.mark.parametrize(("options", "named"), [({"axis": {}}, "axis"), ({"preference": {}}, "preference")])

@@ -31,7 +31,6 @@ from torch_calls import (
     differentiable,
     flat,
     laid_out,
-    objective,
     tensor,
     with_gradients,
 )
@@ -107,29 +106,6 @@ def test_any_layout_gives_the_same(name: str, place: int, layout: str) -> None:
         torch.testing.assert_close(one, other, **({} if WHERE.startswith("cuda") else {"rtol": 0.0, "atol": 0.0}))
     flat(results)[0].sum().backward()  # whose gradient is expanded
     assert all(tracked[each].grad.shape == tracked[each].shape for each in differentiable(name, values))
-
-
-@pytest.mark.parametrize("name", FORWARD)
-def test_other_derivatives_are_refused(name: str) -> None:
-    values = with_gradients(name, call_of(name, 0))
-    inputs = differentiable(name, values)
-    gradients = torch.autograd.grad(objective(getattr(bt, name)(**values)), list(inputs.values()), create_graph=True)
-    with pytest.raises(bk.Unsupported, match=f"{name}_backward.*first derivatives"):
-        gradients[0].sum().backward()
-
-    first, given = next(iter(inputs.items()))
-    given = given.detach()
-
-    def total(one: torch.Tensor) -> torch.Tensor:
-        return flat(getattr(bt, name)(**(values | {first: one})))[0].square().sum()
-
-    with pytest.raises(bk.Unsupported, match=f"{name}_backward.*first derivatives"):
-        torch.func.grad(lambda one: torch.func.grad(total)(one).sum())(given)
-    for forward in (lambda: torch.func.jvp(total, (given,), (given,)), lambda: torch.func.jacfwd(torch.func.grad(total))(given)):
-        with pytest.raises(bk.Unsupported, match=f"{name}.*reverse mode"):
-            forward()
-    with torch.autograd.forward_ad.dual_level(), pytest.raises(bk.Unsupported, match=f"{name}.*reverse mode"):
-        total(torch.autograd.forward_ad.make_dual(given, given))
 
 
 def test_outputs_that_are_not_used() -> None:

@@ -9,18 +9,15 @@ import jax
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
+from baracuda_kernels.arrays.jax_linear import CPU, FUNCTIONS, layouts_of, linear
 from baracuda_kernels.arrays.numpy_arrays import dtype_of
+from baracuda_kernels.core import derivatives
 from baracuda_kernels.core.call import planned
-from baracuda_kernels.core.device import Device
-from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import rejection
+from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Function, Gradient
 from baracuda_kernels.core.identity import remembered
-from baracuda_kernels.core.layout import Layout, row_major
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import View
-
-_CPU = Device.cpu()
 
 
 def trace(function: Function, arrays: Mapping[str, Any], options: Mapping[str, Any], out: Any, preference: Any, stream: Any) -> Any:
@@ -53,61 +50,113 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
     def record(*arrays: Any) -> tuple[Any, ...]:
         return _callback(function, dict(zip(names, arrays, strict=True)), chosen, preference)
 
+    differentiable = jax.custom_jvp(record)
     gradient = function.backward()
     if gradient is None:
-        return record
-    returned, saving = function.returned(chosen), gradient.saving(chosen)
-
-    def forward(*primals: Any) -> tuple[Any, Any]:
-        given = dict(zip(names, primals, strict=True))
-        _refuse_without_gradient(function, gradient, [name for name, primal in given.items() if primal.perturbed])
-        arrays = {name: primal.value for name, primal in given.items()}
-        outputs = dict(zip(function.returned(saving), _callback(function, arrays, saving, preference), strict=True))
-        # The shapes and elements of the inputs, as arrays without numbers, since nothing else can be kept.
-        forms = {name: jax.numpy.zeros((0, *array.shape), array.dtype) for name, array in arrays.items()}
-        kept = {name: arrays.get(name) for name in gradient.saved_inputs} | {name: outputs[name] for name in gradient.saved_outputs}
-        return tuple(outputs[name] for name in returned), (kept, forms)
-
-    def backward(saved: tuple[dict[str, Any], dict[str, Any]], upstream: tuple[Any, ...]) -> tuple[Any, ...]:
-        kept, forms = saved
-        by_output = dict(zip(returned, upstream, strict=True))
-        read = gradient.upstream.values()
-        _refuse_without_gradient(
-            function,
-            gradient,
-            [name for name, each in by_output.items() if name not in read and not isinstance(each, SymbolicZero)],
-        )
-        operands = kept | {name: _filled(by_output.get(output)) for name, output in gradient.upstream.items()}
-        given = {name: operand for name, operand in operands.items() if operand is not None}
-        back = gradient.function
-        options = {name: chosen[name] for name in gradient.options} | {
-            option: forms[name].dtype for option, name in gradient.elements.items()
-        }
-        results = _callback(back, given, back.defaults(options), preference)
-        by_result = dict(zip(back.outputs, results, strict=True))
-        by_input = {name: _summed(by_result[result], forms.get(name)) for result, name in gradient.results.items()}
-        return tuple(by_input.get(name) for name in names)
-
-    differentiable = jax.custom_vjp(record)
-    differentiable.defvjp(forward, backward, symbolic_zeros=True)
+        rule = _rule_of_gradient(function, differentiable, names, chosen)
+    else:
+        rule = _rule_of_function(function, gradient, names, chosen, preference)
+    differentiable.defjvp(rule, symbolic_zeros=True)
     return differentiable
 
 
-def _summed(gradient: Any, of: Any) -> Any:
-    """The gradient of an input that was broadcast: summed over the broadcast axes."""
-    if of is None or gradient.shape == of.shape[1:]:
-        return gradient
-    shape = of.shape[1:]
-    missing = gradient.ndim - len(shape)
-    shared = [axis for axis, extent in enumerate(shape, start=missing) if extent != gradient.shape[axis]]
-    return gradient.sum((*range(missing), *shared)).reshape(shape)
+def _rule_of_function(
+    function: Function, gradient: Gradient, names: tuple[str, ...], chosen: Mapping[str, Any], preference: Any
+) -> Any:
+    """The tangents of results are a linear function, whose transpose is the backward."""
+    returned, saving, along = function.returned(chosen), gradient.saving(chosen), derivatives.tangent(function)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        arrays = dict(zip(names, primals, strict=True))
+        moved = [name for name, each in zip(names, tangents, strict=True) if not isinstance(each, SymbolicZero)]
+        _refuse_without_gradient(function, gradient, moved)
+        results = _recorded(function, names, tuple(saving.items()), preference)(*primals)
+        outputs = dict(zip(function.returned(saving), results, strict=True))
+        told = [name for name in returned if outputs[name] is not None and _is_float(outputs[name])]
+        kept = arrays | {name: each for name, each in outputs.items() if each is not None}
+
+        def forward(fixed: Sequence[Any], some: Sequence[Any]) -> list[Any]:
+            _refuse_tangents(function, along, [name for name in told if name not in gradient.upstream.values()])
+            assert along is not None
+            given = dict.fromkeys((*function.inputs, *outputs)) | dict(chosen) | dict(zip(kept, fixed, strict=True))
+            given |= dict.fromkeys(f"t_{name}" for name in gradient.results.values())
+            found = along(FUNCTIONS, **given | {f"t_{name}": each for name, each in zip(moved, some, strict=True)})
+            of = dict.fromkeys(gradient.upstream.values())
+            by_output = dict(zip(of, found if isinstance(found, tuple) else (found,), strict=True))
+            return [by_output[name] for name in told]
+
+        def backward(fixed: Sequence[Any], upstream: Sequence[Any]) -> list[Any]:
+            by_output = dict(zip(told, upstream, strict=True))
+            read = gradient.upstream.values()
+            heard = [name for name, each in by_output.items() if name not in read and each is not None]
+            _refuse_without_gradient(function, gradient, heard)
+            given = dict(zip(kept, fixed, strict=True))
+            operands = {name: given.get(name) for name in (*gradient.saved_inputs, *gradient.saved_outputs)}
+            for name, output in gradient.upstream.items():
+                if by_output.get(output) is not None:
+                    operands[name] = by_output[output].conj()  # what PyTorch hands down, and backwards take
+                elif output in given and not gradient.function.optional(name):
+                    operands[name] = jax.numpy.zeros_like(given[output])
+            back = gradient.function
+            options = {name: chosen[name] for name in gradient.options}
+            options |= {option: given[name].dtype for option, name in gradient.elements.items()}
+            there = tuple(name for name, operand in operands.items() if operand is not None)
+            results = _recorded(back, there, tuple(back.defaults(options).items()), preference)(*map(operands.get, there))
+            by_result = dict(zip(back.outputs, results, strict=True))
+            by_input = {name: by_result[result] for result, name in gradient.results.items()}
+            return [FUNCTIONS.summed(by_input[name], given[name].shape) for name in moved]
+
+        some = [each for each in tangents if not isinstance(each, SymbolicZero)]
+        found = dict(zip(told, linear(forward, backward, [*kept.values()], some, [*map(outputs.get, told)]), strict=True))
+        of_returned = {name: outputs[name] for name in returned}
+        return tuple(of_returned.values()), tuple(found.get(name, _still(each)) for name, each in of_returned.items())
+
+    return rule
 
 
-def _filled(gradient: Any) -> Any:
-    """What JAX hands down for complex numbers is the conjugate of what PyTorch does, and of what backwards take."""
-    if isinstance(gradient, SymbolicZero):
-        return jax.numpy.zeros(gradient.shape, gradient.dtype)
-    return None if gradient is None else gradient.conj()
+def _rule_of_gradient(function: Function, itself: Any, names: tuple[str, ...], chosen: Mapping[str, Any]) -> Any:
+    """The tangents of results are those of the same results by functions that are differentiable; whole numbers have none."""
+    again = derivatives.composition(function)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        results = itself(*primals)
+        if not any(each is not None and _is_float(each) for each in results):
+            return results, tuple(map(_still, results))
+        _refuse_tangents(function, again, ())
+        assert again is not None
+        given = dict.fromkeys(function.inputs) | dict(chosen) | dict(zip(names, primals, strict=True))
+        moved = {name: each for name, each in zip(names, tangents, strict=True) if not isinstance(each, SymbolicZero)}
+
+        def compose(some: dict[str, Any]) -> dict[str, Any]:
+            found = again(FUNCTIONS, **given | some)
+            by_output = dict(zip(function.outputs, found if isinstance(found, tuple) else (found,), strict=True))
+            both = zip(function.returned(chosen), results, strict=True)
+            return {name: by_output[name] for name, each in both if each is not None}
+
+        _, found = jax.jvp(compose, ({name: given[name] for name in moved},), (moved,))
+        return results, tuple(map(found.get, function.returned(chosen)))
+
+    return rule
+
+
+def _is_float(array: Any) -> bool:
+    return bool(jax.numpy.issubdtype(array.dtype, jax.numpy.inexact))
+
+
+def _still(array: Any) -> Any:
+    """The tangent of what does not change; JAX has an element of its own for those of whole numbers."""
+    if array is None:
+        return None
+    return jax.numpy.zeros_like(array) if _is_float(array) else numpy.zeros(array.shape, jax.dtypes.float0)
+
+
+def _refuse_tangents(function: Function, rule: Any, outputs: Sequence[str]) -> None:
+    if rule is None:
+        wanted = "derivatives in reverse mode" if function.gradient is not None else "first derivatives"
+        raise Unsupported(function.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", "a derivative of it", wanted)])
+    if outputs:
+        reasons = [Reason(ReasonCode.NEEDS_GRADIENT, name, "a tangent of it", "a call that does not return it") for name in outputs]
+        raise Unsupported(function.name, reasons)
 
 
 def _refuse_without_gradient(function: Function, gradient: Gradient, names: Sequence[str]) -> None:
@@ -122,15 +171,13 @@ def _refuse_without_gradient(function: Function, gradient: Gradient, names: Sequ
 
 def _callback(function: Function, arrays: Mapping[str, Any], options: Mapping[str, Any], preference: Any) -> tuple[Any, ...]:
     """The results in order, None for those that this problem does not have."""
-    layouts = {  # as the callback will get them
-        name: Layout.of(ElementKind.of(array.dtype), array.shape, row_major(array.shape), _CPU) for name, array in arrays.items()
-    }
+    layouts = layouts_of(arrays)
     views = {name: View(function.name, name, layout) for name, layout in layouts.items()}
     descriptor = function.describe(**{name: views.get(name) for name in function.inputs}, **options)
-    planned(function.plan, descriptor, _CPU, preference)
-    function.check_inputs(descriptor, layouts, _CPU)
+    planned(function.plan, descriptor, CPU, preference)
+    function.check_inputs(descriptor, layouts, CPU)
     there = function.results(descriptor, options)
-    made = {name: function.outputs[name].contiguous_layout(descriptor, _CPU) for name in there}
+    made = {name: function.outputs[name].contiguous_layout(descriptor, CPU) for name in there}
     shapes = {name: jax.ShapeDtypeStruct(layout.shape, dtype_of(layout.element)) for name, layout in made.items()}
     returned = function.returned(options)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["FUNCTIONS", "ROUGH", "ScalarFunction", "function", "once_derived"]
+__all__ = ["FUNCTIONS", "ROUGH", "ScalarFunction", "function"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,3 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
         return made
 
     return declare
-
-
-def once_derived(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
-    """The gradient of what is a gradient itself, and never derived again."""
-    raise TypeError(f"{y.operation}: is a derivative already, and second derivatives are not supported")

@@ -15,7 +15,7 @@ _made: WeakValueDictionary[tuple[str, str], Callable[..., Any]] = WeakValueDicti
 
 
 def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Callable[..., Any]:
-    """A function of one to six tensors, every element of which is computed by `formula` in one kernel. All gradients are one kernel too.
+    """A function of one to eight tensors, every element of which is computed by `formula` in one kernel. All gradients are one kernel too.
 
     `formula` may also be what `baracuda_kernels.fuse` has made. Tensors have one element; they are broadcast. f16 and bf16 are computed in
     f32; `wide`, f32 is computed in f64. The operator is traced by `torch.compile` without a break, and known to `torch.func` and autocast.

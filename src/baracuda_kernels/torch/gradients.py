@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,15 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 from baracuda_kernels.arrays.torch_arrays import in_forward_mode
-from baracuda_kernels.core.errors import Unsupported, rejection
+from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.function import Gradient
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.torch import derivatives
 
 if TYPE_CHECKING:
     from baracuda_kernels.torch.operators import Operator
 
-__all__ = ["kernel", "recorder"]
+__all__ = ["kernel", "recorder", "recorder_of_tangents"]
 
 _DEVICES = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 
@@ -36,41 +36,42 @@ def kernel(operator: Operator, keyset: Any, *arguments: Any) -> Any:
 
     # Where only the device is left, its kernel need not be looked for.
     below = operator.kernel if rest.highestPriorityTypeId() in _DEVICES else redispatch
-    # What has a tangent is recorded too, and the autograd function says that there is no forward mode.
-    if not (recording and _C._any_requires_grad(*arguments)) and not in_forward_mode():
+    is_transformed = _C._are_functorch_transforms_active()
+    if in_forward_mode() and derivatives.has_tangent(arguments):
+        record = operator.recorder_of_tangents
+    elif recording and _C._any_requires_grad(*arguments):
+        record = operator.recorder_of_transforms if is_transformed else operator.recorder
+    else:
         return below(*arguments)
-    if not _C._are_functorch_transforms_active():
-        return operator.recorder.apply(below, *arguments)
+    if not is_transformed:
+        return record.apply(below, *arguments)
     with enable_single_level_autograd_function():  # functorch itself has come down to this level
-        return operator.recorder.apply(below, *arguments)
+        return record.apply(below, *arguments)
 
 
-def recorder(operator: Operator) -> Any:
+def recorder(operator: Operator, for_transforms: bool = False) -> Any:
     """The autograd function of an operator. It is applied to what computes the results, and to the operator's arguments."""
     gradient = operator.function.backward()
-    methods = _second_derivative(operator) if gradient is None else _first_derivative(operator, gradient)
-    methods["jvp"] = functools.partial(_refuse, operator, "a tangent of it", "derivatives in reverse mode")
+    methods = derivatives.of_gradient(operator) if gradient is None else _first_derivative(operator, gradient, for_transforms)
     # The public base class has a way of its own through functorch; operators are past that when they record.
-    base = torch.autograd.function._SingleLevelFunction
+    return _made(operator, torch.autograd.function._SingleLevelFunction, methods)
+
+
+def recorder_of_tangents(operator: Operator) -> Any:
+    """The same for arguments that have tangents."""
+    return _made(operator, operator.recorder_of_transforms, derivatives.in_forward_mode(operator))
+
+
+def _made(operator: Operator, base: Any, methods: dict[str, Any]) -> Any:
     return type(operator.name, (base,), {name: staticmethod(method) for name, method in methods.items()})
 
 
-def _refuse(operator: Operator, got: str, wanted: str, ctx: Any, *given: Any) -> Any:
-    raise Unsupported(operator.name, [Reason(ReasonCode.NEEDS_GRADIENT, "its result", got, wanted)])
+def _first_derivative(operator: Operator, gradient: Gradient, for_transforms: bool) -> dict[str, Any]:
+    from baracuda_kernels.torch import operators
 
-
-def _second_derivative(operator: Operator) -> dict[str, Any]:
-    def forward(ctx: Any, below: Any, *arguments: Any) -> Any:
-        return below(*arguments)
-
-    return {"forward": forward, "backward": functools.partial(_refuse, operator, "a derivative of it", "first derivatives")}
-
-
-def _first_derivative(operator: Operator, gradient: Gradient) -> dict[str, Any]:
-    from baracuda_kernels.torch.operators import entry
-
-    schema = operator.schema
-    call_backward = entry(gradient.function.name)
+    schema, name = operator.schema, gradient.function.name
+    # What a transform has wrapped and is kept may be met again when the transform is over: PyTorch's dispatcher unwraps it.
+    call_backward = operators.operator(name).called if for_transforms else operators.entry(name)
     argument = {name: place for place, name in enumerate(schema.arguments)}
     output = {name: place for place, name in enumerate(schema.outputs)}
     # What is kept is picked from the arguments with the results behind them.

@@ -55,6 +55,8 @@ class Operator:
         _library.define(self.schema.text(), tags=(torch.Tag.pt2_compliant_tag,))
         self.overload = getattr(getattr(torch.ops, NAMESPACE), self.name).default
         self.recorder = gradients.recorder(self)
+        self.recorder_of_transforms = gradients.recorder(self, for_transforms=True)
+        self.recorder_of_tangents = gradients.recorder_of_tangents(self)
         for device in DEVICES:
             _library.impl(self.name, self.kernel, device)
             _library.impl(self.name, functools.partial(autocast.kernel, self, device), f"Autocast{device}")
@@ -154,6 +156,10 @@ class Operator:
                 self.name, [Reason(ReasonCode.MISSING_OPERAND, self.schema.inputs[0], "numbers alone", "a torch.Tensor")]
             )
         return self.schema.returned(self.overload(*self.schema.plain(values)), values)
+
+    def called(self, **named: Any) -> Any:
+        """The same with arguments as they stand in a call."""
+        return self.dispatch((), named)
 
     def record(self, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call when no tracer, mode or profiler is active, with its gradient recorded."""

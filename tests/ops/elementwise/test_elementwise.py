@@ -241,7 +241,7 @@ def test_a_program_that_makes_no_sense_is_refused(text: str) -> None:
 
 
 def test_what_cannot_be_fused() -> None:
-    with pytest.raises(bk.InvalidProblem, match="1 to 6"):
+    with pytest.raises(bk.InvalidProblem, match="1 to 8"):
         bk.fuse(lambda: 1.0)
     with pytest.raises(bk.InvalidProblem, match="a Python function"):
         bk.fuse(3)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.elementary import exp
 from baracuda_kernels.formula.functions.fits import Coefficients, at_most, in_f64
 from baracuda_kernels.formula.functions.pieces import by_element, polynomial
@@ -221,7 +221,11 @@ def i1(x: Expr) -> Expr:
     return _whole(x, 1)
 
 
-@function(once_derived)
+def _slope_of_i0e_slope(d: Expr, y: Expr, x: Expr) -> Expr:
+    return d * (i1e_slope(x) - _sign(x) * y)
+
+
+@function(_slope_of_i0e_slope)
 def i0e_slope(x: Expr) -> Expr:
     """i1e(x) - i0e(x) for x > 0, whose terms cancel far from zero."""
     if x.element is ElementKind.F32:
@@ -229,7 +233,14 @@ def i0e_slope(x: Expr) -> Expr:
     return where(absolute(x) > _DISTANT, -_sign(x) * i0e(x) * _missing(1 / absolute(x)), i1e(x) - _sign(x) * i0e(x))
 
 
-@function(once_derived)
+def _slope_of_i1e_slope(d: Expr, y: Expr, x: Expr) -> Expr:
+    """i1e(x) / x is 1/2 at zero, with a kink there."""
+    at_zero = eq(x, 0)
+    share = where(at_zero, 1.0, x)
+    return d * (i0e_slope(x) - where(at_zero, 0.0, (y - i1e(x) / share) / share) - _sign(x) * y)
+
+
+@function(_slope_of_i1e_slope)
 def i1e_slope(x: Expr) -> Expr:
     """i0e(x) - i1e(x) (1 + 1 / x) for x > 0, likewise."""
     if x.element is ElementKind.F32:

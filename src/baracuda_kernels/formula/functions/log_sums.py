@@ -9,7 +9,7 @@ from math import log as logarithm
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.elementary import (
     EXPM1_ROUGH,
     LOG2_E,
@@ -108,7 +108,7 @@ def _log1mexp_roughly(x: Expr) -> Expr:
     return log1p_roughly(-e, rest)
 
 
-@function(once_derived)
+@function(lambda d, r, x, y: (d / x, -(d / y)))
 def rel_entr_slope(x: Expr, y: Expr) -> Expr:
     """Along x: log(x / y) + 1, which may cancel."""
     return in_f64(rel_entr_slope, x, y) if x.element is ElementKind.F32 else _log_ratio(x, y) + 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.elementary import LOG1P, LOG2_E, exp, exp_reduced, exp_series, exponent_in_place, log, log1p
 from baracuda_kernels.formula.functions.fits import Coefficients, Fraction, at_most, fraction, in_f64
 from baracuda_kernels.formula.functions.pieces import LN2, by_element, choose, polynomial, power_of_two, two_product
@@ -201,7 +201,11 @@ def _erfc_of_half(x: Expr) -> Expr:
     return where(x < 0, 2 - tail, tail)
 
 
-@function(once_derived)
+def _slope_of_erfcx_slope(d: Expr, y: Expr, x: Expr) -> Expr:
+    return d * (2 * (erfcx(x) + x * y))
+
+
+@function(_slope_of_erfcx_slope)
 def erfcx_slope(x: Expr) -> Expr:
     """2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel to the right: there it is a series of 1 / x²."""
     if x.element is ElementKind.F32:
@@ -264,7 +268,7 @@ def _log_reduced(x: Expr) -> tuple[Expr, Expr]:
     return convert(k, x.element) * (LN2[0] * 2.0**-23), scale
 
 
-@function(once_derived)
+@function(lambda d, y, x: -(d * y * (x + y)))
 def log_ndtr_slope(x: Expr) -> Expr:
     """The exponential in it would magnify the rounding of what it is of."""
     return in_f64(log_ndtr_slope, x) if x.element is ElementKind.F32 else root(2 / pi) / erfcx(x * -root(0.5))

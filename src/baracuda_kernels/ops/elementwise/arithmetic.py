@@ -143,7 +143,17 @@ def _whole(near: Expr, ratio: Expr) -> Expr:
     return where(eq(whole, 0), with_sign_of(whole, ratio), whole)
 
 
-@function(lambda d, left, a, b: (d, -(d * truncated_quotient(a, b))))
+@function(lambda d, y, a, b: flat(d, a, b))
+def whole_towards_zero(a: Expr, b: Expr) -> Expr:
+    return truncated_quotient(a, b)
+
+
+@function(lambda d, y, a, b: flat(d, a, b))
+def whole_downwards(a: Expr, b: Expr) -> Expr:
+    return floor_quotient(a, b)
+
+
+@function(lambda d, left, a, b: (d, -(d * whole_towards_zero(a, b))))
 def float_fmod(a: Expr, b: Expr) -> Expr:
     """The short division is one of sizes: what is left then has no sign of its own."""
     size = absolute(b)
@@ -152,7 +162,7 @@ def float_fmod(a: Expr, b: Expr) -> Expr:
     return rarely(~is_short, convert(_long_division(a, b), a.element), with_sign(left, sign_bit(a)))
 
 
-@function(lambda d, left, a, b: (d, -(d * floor_quotient(a, b))))
+@function(lambda d, left, a, b: (d, -(d * whole_downwards(a, b))))
 def float_remainder(a: Expr, b: Expr) -> Expr:
     """The short division is one by the size of `b`, of `a` with the sign that it has beside that of `b`."""
     size = absolute(b)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
-__all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision"]
+__all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision", "reduced"]
 
 Formula = Callable[..., Expr]
 
@@ -49,9 +50,15 @@ def mantissa_and_exponent(x: Expr) -> tuple[Expr, Expr]:
     return where(has_none, x, mantissa), where(has_none, 0, exponent)
 
 
-def mantissa_gradient(d: Expr, x: Expr) -> Expr:
+@function(lambda d, y, x: constant(0, x.element))
+def mantissa_scale(x: Expr) -> Expr:
+    """The power of two that a number is multiplied with to be its mantissa."""
     mantissa, _ = mantissa_and_exponent(x)
-    return where(eq(mantissa, x) | is_nan(x), d, d * (mantissa / x))
+    return where(eq(mantissa, x) | is_nan(x), 1.0, mantissa / x)
+
+
+def mantissa_gradient(d: Expr, x: Expr) -> Expr:
+    return d * mantissa_scale(x)
 
 
 def nan_to_num(element: ElementKind) -> Formula:
@@ -84,6 +91,16 @@ def reduce_precision(element: ElementKind) -> Formula:
         return where(is_nan(x), x, with_sign(bitcast(found, x.element), sign_bit(x)))
 
     return formula
+
+
+def _reduced_gradient(d: Expr, y: Expr, x: Expr, *bits: Expr) -> tuple[Expr, None, None]:
+    return reduced(d, *bits), None, None
+
+
+@function(_reduced_gradient)
+def reduced(x: Expr, exponent_bits: Expr, mantissa_bits: Expr) -> Expr:
+    """The same of a number as it is computed: gradients are rounded as numbers are."""
+    return reduce_precision(x.element)(x, exponent_bits, mantissa_bits)  # type: ignore[no-any-return]
 
 
 def next_after(element: ElementKind) -> Formula:

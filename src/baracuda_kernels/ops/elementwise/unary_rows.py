@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.function import function, once_derived
+from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.bessel import i0, i0e, i1, i1e
 from baracuda_kernels.formula.functions.elementary import (
     exp,
@@ -44,7 +44,7 @@ from baracuda_kernels.formula.operations import (
     where,
 )
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, NAN, flat, is_negative, power_of_integers, truth
-from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision
+from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision, reduced
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
@@ -84,7 +84,7 @@ def _logit_gradient(d: Expr, y: Expr, x: Expr, eps: Expr) -> tuple[Expr, None]:
     return where((x < eps) | (x > 1 - eps), 0, d * logit_slope(x)), None
 
 
-@function(once_derived)
+@function(lambda d, y, x: d * ((x + x - 1) * (y * y)))
 def logit_slope(x: Expr) -> Expr:
     return where((x < 0) | (x > 1), NAN, 1 / (x * (1 - x)))
 
@@ -176,7 +176,7 @@ ARITHMETIC = (
                     Parameter("neginf", NAN, "NaN: the lowest number of the element"))),
     ElementwiseRow("reduce_precision", reduce_precision(F32), "Rounded to fewer exponent and fraction bits; numbers too small for them become 0.",
         parameters=(Parameter("exponent_bits", 8, "at least 1"), Parameter("mantissa_bits", 7)), domain=LARGE,
-        by_element=reduce_precision, gradient=lambda d, x, *bits: reduce_precision(d.element)(d, *bits)),
+        by_element=reduce_precision, gradient=lambda d, x, *bits: reduced(d, *bits)),
 )  # fmt: skip
 PROPERTIES = tuple(
     ElementwiseRow(name, formula, says, elements, BOOL, differentiable=False)

@@ -16,15 +16,16 @@ from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import FLOATS, ElementKind
-from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.errors import InvalidProblem, Unsupported
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
+from baracuda_kernels.core.turns import LOADING
 from baracuda_kernels.core.view import View, broadcast_shape
 from baracuda_kernels.ops.fusion.fusion import MOST_OPERANDS, NAMES, FusedBackwardPlan, FusedPlan
 from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
-__all__ = ["Fused", "fuse"]
+__all__ = ["NUMBERS", "Formula", "Fused", "Traces", "function_of", "fuse", "written"]
 
 Traces = Mapping[ElementKind, Trace]
 NUMBERS = "numbers"  # the option that they are
@@ -55,13 +56,14 @@ class Formula(Function):
     """What fused functions share that differ in their numbers alone."""
 
     in_torch = "baracuda_kernels.torch.fuse of it"
+    traces: Traces  # of the formula, or of that whose gradients they are
 
 
 _formulas: dict[str, Formula] = {}
 
 
 def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
-    """A function of one to six arrays, every element of which is computed by `formula` in one kernel, with its gradients.
+    """A function of one to eight arrays, every element of which is computed by `formula` in one kernel, with its gradients.
 
     Arrays have one element; they are broadcast like NumPy's. f16 and bf16 are computed in f32; `wide`, f32 is computed in f64.
     """
@@ -73,13 +75,22 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
         got, wanted = f"a function of {count} operands", f"one of 1 to {MOST_OPERANDS}"
         raise InvalidProblem("fuse", [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", got, wanted)])
     found = {element: Trace.of(formula, count, element, wide) for element in FLOATS}
-    traces = {element: trace for element, (trace, _) in found.items()}
+    function = function_of({element: trace for element, (trace, _) in found.items()})
+    return Fused(function, written([numbers for _, numbers in found.values()]), formula)
+
+
+def function_of(traces: Traces) -> Formula:
+    """What computes a formula that is traced for every element: the one there is already, if there is one."""
     identity = "".join(trace.text() for trace in traces.values())
-    name = f"fused_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    if name not in _formulas:
-        backward = _function(f"{name}_backward", ("d_result",), count, FusedBackwardPlan, None, traces)
-        _formulas[name] = _function(name, (), count, FusedPlan, backward.name, traces)
-    return Fused(_formulas[name], _written([numbers for _, numbers in found.values()]), formula)
+    name, count = f"fused_{hashlib.sha256(identity.encode()).hexdigest()[:12]}", next(iter(traces.values())).operands
+    if count > MOST_OPERANDS:
+        wanted = f"a function of at most {MOST_OPERANDS} operands, as a derivative takes those of the formula and one more"
+        raise Unsupported("fuse", [Reason(ReasonCode.LIMIT, "formula", f"one of {count}", wanted)])
+    with LOADING:
+        if name not in _formulas:
+            backward = _function(f"{name}_backward", ("d_result",), count, FusedBackwardPlan, None, traces)
+            _formulas[name] = _function(name, (), count, FusedPlan, backward.name, traces)
+    return _formulas[name]
 
 
 def _function(name: str, leading: tuple[str, ...], count: int, plan: Any, gradient: str | None, traces: Traces) -> Formula:
@@ -102,10 +113,12 @@ def _function(name: str, leading: tuple[str, ...], count: int, plan: Any, gradie
     describe.__name__ = describe.__qualname__ = name
     describe.__module__ = "__main__"  # it is the caller's, and none of the library's functions
     describe.__doc__ = "The gradients of a fused function." if leading else "A fused function, whatever its numbers."
-    return Formula(describe, plan, gradient)
+    made = Formula(describe, plan, gradient)
+    made.traces = traces
+    return made
 
 
-def _written(numbers: list[Numbers]) -> str:
+def written(numbers: list[Numbers]) -> str:
     """The numbers that a formula has for each element, as an option that calls are looked up by at no cost."""
     return ";".join(" ".join(number.hex() for number in each) for each in numbers)
 

@@ -34,7 +34,7 @@ __all__ = [
     "FusionKind",
 ]
 
-MOST_OPERANDS = 6
+MOST_OPERANDS = 8
 NAMES = tuple(f"input{place}" for place in range(MOST_OPERANDS))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
@@ -13,7 +13,7 @@ from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradie
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, Traced, input_of, parameter_of, rebuilt, register, untraced
 from baracuda_kernels.formula.operations import convert
 
-__all__ = ["Trace", "backward_problem", "forward_problem"]
+__all__ = ["Trace", "backward_problem", "forward_problem", "slopes_of"]
 
 MOST_TEXTS = 1024  # kept of each direction
 
@@ -68,13 +68,18 @@ def _forward_text(trace: Trace) -> str:
     return Program((trace.element,) * trace.operands, (trace.target,), results, trace.numbers).text()
 
 
+def slopes_of(trace: Trace) -> list[Trace]:
+    """The gradient of each operand, of the gradient of the result and the operands."""
+    behind = [input_of(place, trace.element) for place in range(trace.operands + 1)]
+    upstream, *inputs = (convert(each, trace.computing) for each in behind)
+    result = rebuilt(trace.result, dict(itertools.pairwise(behind)))
+    return [replace(trace, operands=len(behind), result=slope) for slope in gradients(result, inputs, upstream)]
+
+
 @remembered(MOST_TEXTS)
 def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
     element, count = trace.element, trace.operands
-    behind = [input_of(place, element) for place in range(count + 1)]  # the gradient of the result comes before the operands
-    upstream, *inputs = (convert(each, trace.computing) for each in behind)
-    result = rebuilt(trace.result, dict(itertools.pairwise(behind)))
-    stored = [convert(gradient, register(element)) for gradient in gradients(result, inputs, upstream)]
+    stored = [convert(slope.result, register(element)) for slope in slopes_of(trace)]
     reciprocals = {
         _number(place): _number(trace.numbers + place) for place, is_invertible in enumerate(invertible) if is_invertible
     }
