@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baracuda_kernels import cli
 from baracuda_kernels.cli import ops
-from generator import accuracy, autocast, elementwise, functions, homes, performance, picture, reference, stub
+from generator import accuracy, autocast, deviations, elementwise, functions, homes, performance, picture, reference, stub
 from generator.families import block, families
 from generator.tables import between
 
@@ -34,6 +34,7 @@ def pages() -> dict[Path, str]:
         DOCS / "functional.md": {"functions": functions.text()},
         DOCS / "pytorch.md": {"autocast": autocast.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},
+        DOCS / "deviations.md": {"deviations": deviations.text(), "missing": deviations.missing()},
         DOCS / "accuracy.md": {"accuracy": accuracy.text(DOCS / "accuracy")},
     }
     parts |= {DOCS / f"{name}.md": {plan.__name__: block(plan) for plan in plans} for name, plans in families().items()}

@@ -25,6 +25,7 @@ from baracuda_kernels.verify.bounds import error_bound
 AnyPlan = type[Plan[Any, Any]]
 
 HUGE, MANY_AXES, MANY_NUMBERS = 1 << 40, 64, 1000
+MOST_TEXTS = 5  # of one limit that are told one by one
 
 
 def elements(kinds: Iterable[ElementKind]) -> str:
@@ -75,6 +76,8 @@ def _limit(plan: AnyPlan, kernel: Kernel, limit: Any) -> list[str]:
                 broken.setdefault(f"`{reason.where}`: {reason.wanted}", set()).add(element)
     if not broken:
         raise LookupError(f"no problem was found that {kernel.name} refuses by {limit}")
+    if len(broken) > MOST_TEXTS:  # a table of rows, each with dtypes of its own
+        return [f"{where}: as its row says" for where in dict.fromkeys(text.partition(":")[0] for text in broken)]
     everywhere = set(kernel.elements)
     return [text if where == everywhere else f"{text} ({elements(where)})" for text, where in broken.items()]
 

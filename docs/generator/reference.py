@@ -30,7 +30,7 @@ COMMON_NAMES = {
     "Plans": "Plan Verdict PlanPreference Determinism Effort",
     "Memory and devices": "ElementKind TensorRef TensorMut Workspace Stream Device DeviceKind",
     "Kernels and their guarantees": "KernelSku PrecisionGuarantee MathPrecision OpCategory BackendKind ArchSku LayoutSku EpilogueKind",
-    "Errors and reasons": "Error InvalidProblem Unsupported MisalignedOperand WorkspaceTooSmall BufferTooSmall KernelInternal "
+    "Errors and reasons": "Error InvalidProblem InvalidAxis InvalidType Unsupported MisalignedOperand WorkspaceTooSmall BufferTooSmall KernelInternal "
     "InvalidWisdom Reason ReasonCode",
     "Wisdom and records": "load_wisdom save_wisdom forget_wisdom Wisdom record Recording",
     "Threads": "get_num_threads set_num_threads",

@@ -3,7 +3,9 @@ from baracuda_kernels.core.device import DeviceKind as DeviceKind
 from baracuda_kernels.core.element import ElementKind as ElementKind
 from baracuda_kernels.core.errors import BufferTooSmall as BufferTooSmall
 from baracuda_kernels.core.errors import Error as Error
+from baracuda_kernels.core.errors import InvalidAxis as InvalidAxis
 from baracuda_kernels.core.errors import InvalidProblem as InvalidProblem
+from baracuda_kernels.core.errors import InvalidType as InvalidType
 from baracuda_kernels.core.errors import InvalidWisdom as InvalidWisdom
 from baracuda_kernels.core.errors import KernelInternal as KernelInternal
 from baracuda_kernels.core.errors import MisalignedOperand as MisalignedOperand

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.bounded import Once
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.identity import identity
 from baracuda_kernels.core.json_values import number, plain
 from baracuda_kernels.core.layout import Shape
@@ -53,7 +53,7 @@ class Descriptor:
         # Rules may rely on fields of the right type.
         reasons = reasons or list(self.check())
         if reasons:
-            raise InvalidProblem(type(self).__name__, reasons)
+            raise rejection(type(self).__name__, reasons)
 
     @Once
     def _identity(self) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ class Descriptor:
         required = [field.name for field in fields(cls) if field.default is MISSING]
         reasons += [Reason(ReasonCode.UNKNOWN_FIELD, name, "nothing", "a value") for name in required if name not in values]
         if reasons:
-            raise InvalidProblem(cls.__name__, reasons)
+            raise rejection(cls.__name__, reasons)
         return cls(**{name: _member(hints[name], value) for name, value in values.items()})
 
     def check(self) -> Iterator[Reason]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 
-from baracuda_kernels.core.reason import Reason, Severity
+from baracuda_kernels.core.reason import ABOUT_AXES, ABOUT_TYPES, Reason, Severity
 
 
 class Error(Exception):
@@ -32,8 +32,16 @@ def _rebuild(cls: type[Error], state: dict[str, object]) -> Error:
     return error
 
 
-class InvalidProblem(Error, ValueError):
-    """A descriptor or a set of args that is invalid."""
+class InvalidProblem(Error, ValueError, RuntimeError):
+    """A descriptor or a set of args that is invalid: a ValueError as in NumPy, a RuntimeError as in PyTorch."""
+
+
+class InvalidType(InvalidProblem, TypeError):
+    """What is invalid is the type of an argument, or which arguments there are."""
+
+
+class InvalidAxis(InvalidProblem, IndexError):
+    """What is invalid is an axis that the shape does not have, or that is empty."""
 
 
 class Unsupported(Error, NotImplementedError):
@@ -110,5 +118,7 @@ def rejection(subject: str, reasons: Iterable[Reason]) -> Error:
     if worst.code.severity is Severity.BUFFER:
         assert isinstance(worst.wanted, int) and isinstance(worst.got, int)
         return BufferTooSmall(worst.wanted, worst.got, subject, reasons)
-    classes = {Severity.INVALID: InvalidProblem, Severity.MISALIGNED: MisalignedOperand, Severity.UNSUPPORTED: Unsupported}
+    kinds = ((ABOUT_AXES, InvalidAxis), (ABOUT_TYPES, InvalidType))
+    invalid = next((kind for codes, kind in kinds if worst.code in codes), InvalidProblem)
+    classes = {Severity.INVALID: invalid, Severity.MISALIGNED: MisalignedOperand, Severity.UNSUPPORTED: Unsupported}
     return classes[worst.code.severity](subject, reasons)

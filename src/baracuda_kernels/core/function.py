@@ -280,7 +280,9 @@ class Function:
                     for name, new in renamed.items()
                 ]
                 raise rejection(self.name, reasons) from None
-            raise TypeError(f"{self.name}: {cause}") from None
+            said = str(cause).removeprefix("got ")
+            got = f"one {said}" if said.startswith("missing") else f"one with {said}"
+            raise rejection(self.name, [Reason(ReasonCode.ARGUMENTS, "the call", got, self.call_text())]) from None
 
     def separated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with numbers that stand in place of arrays as the options that they are."""

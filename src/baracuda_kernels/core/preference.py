@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.errors import rejection
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind
 
@@ -56,4 +56,4 @@ class PlanPreference:
         if not reasons and self.max_workspace_bytes is not None and self.max_workspace_bytes < 0:
             reasons = [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "max_workspace_bytes", self.max_workspace_bytes, "at least 0")]
         if reasons:
-            raise InvalidProblem(type(self).__name__, reasons)
+            raise rejection(type(self).__name__, reasons)

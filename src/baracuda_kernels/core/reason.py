@@ -21,9 +21,11 @@ class ReasonCode(Enum):
     # a descriptor
     WRONG_TYPE = ("has the wrong type", Severity.INVALID)
     NEGATIVE_EXTENT = ("has a negative extent", Severity.INVALID)
+    ARGUMENTS = ("does not fit the signature", Severity.INVALID)
     UNKNOWN_FIELD = ("does not match the fields", Severity.INVALID)
     RANK = ("has the wrong rank", Severity.INVALID)
     AXIS_OUT_OF_RANGE = ("is not an axis", Severity.INVALID)
+    EMPTY = ("has an axis without elements", Severity.INVALID)
     VALUE_OUT_OF_RANGE = ("is out of range", Severity.INVALID)
     INCONSISTENT = ("does not fit the other fields", Severity.INVALID)
     # an operand
@@ -73,6 +75,14 @@ class ReasonCode(Enum):
 
 
 ABOUT_LAYOUT = (ReasonCode.STRIDE, ReasonCode.LAYOUT, ReasonCode.MISALIGNED)  # what does not hold of a contiguous copy
+
+ABOUT_AXES = (ReasonCode.AXIS_OUT_OF_RANGE, ReasonCode.EMPTY)  # an IndexError in Python
+ABOUT_TYPES = (
+    ReasonCode.ARGUMENTS,
+    ReasonCode.MISSING_OPERAND,
+    ReasonCode.NOT_AN_ARRAY,
+    ReasonCode.WRONG_TYPE,
+)  # a TypeError in Python
 
 
 @dataclass(frozen=True)

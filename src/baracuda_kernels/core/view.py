@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
-from baracuda_kernels.core.errors import InvalidProblem
+from baracuda_kernels.core.errors import InvalidProblem, rejection
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
@@ -68,7 +68,7 @@ def axis_of(function: str, rank: int, axis: int, name: str) -> int:
         position = rank
     if isinstance(axis, bool) or not -rank <= position < rank:
         wanted = f"an int, {-rank} <= {name} < {rank}"
-        raise InvalidProblem(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
+        raise rejection(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
     return position % rank
 
 
@@ -129,7 +129,7 @@ def element_from(function: str, name: str, value: object) -> ElementKind:
         return ElementKind.of(value)
     except ValueError:
         wanted = f"a dtype or one of {', '.join(map(str, ElementKind))}"
-        raise InvalidProblem(function, [Reason(ReasonCode.WRONG_TYPE, name, repr(value), wanted)]) from None
+        raise rejection(function, [Reason(ReasonCode.WRONG_TYPE, name, repr(value), wanted)]) from None
 
 
 def member(kind: type[E], name: str, value: E | str) -> E:

@@ -173,8 +173,8 @@ ARITHMETIC = (
         operands=("input", "values")),
     ElementwiseRow("nextafter", next_after(ElementKind.F32), "The next number of the dtype from x towards y.", by_element=next_after,
         gradient=lambda d, x, y: (where(eq(x, y), 0, d), _none(d))),
-    ElementwiseRow("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative.",
-        operands=("input", "weight")),
+    ElementwiseRow("prelu", lambda x, weight: where(x > 0, x, weight * x), "x, times the weight where it is negative; weights of rank 1 are those of channels, along axis 1.",
+        operands=("input", "weight"), by_channel=True),
 )  # fmt: skip
 COMPARISONS = tuple(
     ElementwiseRow(name, formula, says, ALL, BOOL, differentiable=False)
@@ -218,7 +218,7 @@ FUNCTIONS = (
     ElementwiseRow("xlog1py", xlog1py, "x log(1 + y); 0 where x is 0.", domain=((-4.0, 4.0), (-0.9, 20.0))),
     ElementwiseRow("rel_entr", rel_entr, "x log(x / y); 0 where x is 0, +inf where one is negative.", domain=POSITIVE),
     ElementwiseRow("isclose", _isclose, "|x - y| <= atol + |rtol y|, or equal.", result=BOOL, wide=True, differentiable=False,
-        parameters=(Parameter("rtol", 1e-5), Parameter("atol", 1e-8), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
+        parameters=(Parameter("rtol", 1e-5, least=0.0), Parameter("atol", 1e-8, least=0.0), Parameter("equal_nan", 0.0, "not 0: NaN is near NaN"))),
     ElementwiseRow("igamma", igamma, "The lower incomplete gamma function of order x at y, divided by gamma(x).", domain=POSITIVE,
         differentiable=False),
     ElementwiseRow("igammac", igammac, "1 - igamma(x, y), accurate where that is small.", domain=POSITIVE, differentiable=False),

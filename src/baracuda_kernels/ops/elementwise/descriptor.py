@@ -73,7 +73,8 @@ class ElementwiseDescriptor(OnElements):
         if self.parameters and len(self.parameters) != len(names):
             wanted = f"{len(names)}: {', '.join(names)}" if names else "none"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "parameters", f"{len(self.parameters)} numbers", wanted)
-
+        else:
+            yield from self.row.reasons_against(self.row_numbers)
         yield from scalars_fit(self.element, dict(zip(self.OPERANDS, self.values, strict=True)), self.row.left_out.values())
 
     @property

@@ -9,6 +9,7 @@ from baracuda_kernels.core.view import Dtype, Number, View, beside, broadcast_sh
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
+from baracuda_kernels.ops.elementwise.channel_functions import ByChannel
 from baracuda_kernels.ops.elementwise.complex import (
     ComplexBackwardDescriptor,
     ComplexBackwardPlan,
@@ -37,7 +38,7 @@ PAIRS: tuple[tuple[Any, Any], ...] = (
 def _declare_all() -> None:
     for plan, gradients, kind in FAMILIES:
         for row in plan.descriptor_type.TABLE.values():
-            globals()[row.name] = forward(row, plan, kind)
+            globals()[row.name] = forward(row, plan, ByChannel if row.by_channel else kind)
             if row.differentiable:
                 globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, "d_result")
     for plan, gradients in PAIRS:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from baracuda_kernels.core.element import ElementKind
+from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert
@@ -59,7 +59,9 @@ def _operands(row: ElementwiseRow, element: ElementKind, present: tuple[bool, ..
         convert(input_of(next(places), element), computing) if is_there else number(parameter_of(next(numbers)), computing)
         for is_there in present
     ]
-    return [*operands, *(convert(parameter_of(place), computing) for place in range(own))]
+    # A negative factor of unsigned integers wraps as they do.
+    through = ElementKind.I64 if LIMITS.get(computing, (-1,))[0] == 0 else ElementKind.F64
+    return [*operands, *(convert(convert(parameter_of(place), through), computing) for place in range(own))]
 
 
 def _gradients(

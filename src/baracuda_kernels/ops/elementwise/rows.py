@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from baracuda_kernels.core.element import FLOATS, ElementKind
+from baracuda_kernels.core.reason import Reason, ReasonCode
 
 __all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "ElementwiseRow", "Parameter"]
 
@@ -24,6 +26,7 @@ class Parameter:
     name: str
     default: float
     doc: str = ""
+    least: float | str = -math.inf  # what it may be at least: a number, or the parameter of that name
 
     @property
     def is_integer(self) -> bool:
@@ -63,7 +66,17 @@ class ElementwiseRow:
     operands: tuple[str, ...] = ()  # what the function calls them, where that is not what the plan does
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
+    by_channel: bool = False  # the second operand may be of rank 1, for axis 1
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
+
+    def reasons_against(self, numbers: Sequence[float]) -> Iterator[Reason]:
+        """Yields a reason for each parameter that is less than it may be."""
+        values = {parameter.name: number for parameter, number in zip(self.parameters, numbers, strict=True)}
+        for parameter in self.parameters:
+            least = values[parameter.least] if isinstance(parameter.least, str) else parameter.least
+            if values[parameter.name] < least:
+                wanted = f"at least {parameter.least}"
+                yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, parameter.name, values[parameter.name], wanted)
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         """The elements of the results but the first, of operands of that element."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import FLOATS, ElementKind
-from baracuda_kernels.core.errors import InvalidProblem, Unsupported
+from baracuda_kernels.core.errors import InvalidProblem, Unsupported, rejection
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -69,7 +69,7 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
     """
     if not inspect.isfunction(formula) and not inspect.ismethod(formula):
         got = type(formula).__name__
-        raise InvalidProblem("fuse", [Reason(ReasonCode.WRONG_TYPE, "formula", got, "a Python function of its operands")])
+        raise rejection("fuse", [Reason(ReasonCode.WRONG_TYPE, "formula", got, "a Python function of its operands")])
     count = len(inspect.signature(formula).parameters)
     if not 1 <= count <= MOST_OPERANDS:
         got, wanted = f"a function of {count} operands", f"one of 1 to {MOST_OPERANDS}"

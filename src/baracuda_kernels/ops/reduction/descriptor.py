@@ -63,7 +63,7 @@ class AlongAxes:
     def has_elements(self, of: str) -> Iterator[Reason]:
         if 0 in (self.shape[axis] for axis in self.axes):
             wanted = f"extents of at least 1 along the reduced axes {self.axes}: there is no {of} of nothing"
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "shape", self.shape, wanted)
+            yield Reason(ReasonCode.EMPTY, "shape", self.shape, wanted)
 
     @property
     def axes(self) -> tuple[int, ...]:
