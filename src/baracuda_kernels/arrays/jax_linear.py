@@ -47,7 +47,7 @@ def _transposed(upstream: Arrays, *arrays: Any, forward: Map, transpose: Map, fi
     def forth(given: Arrays, along: Arrays) -> Arrays:
         return [each for each, is_there in zip(forward(given, along), there, strict=True) if is_there]
 
-    given = [each for each, is_there in zip(upstream, there, strict=True) if is_there]
+    given = [jax.numpy.asarray(each) for each, is_there in zip(upstream, there, strict=True) if is_there]
     found = linear(back, forth, arrays[:fixed], given, [each.aval for each in arrays[fixed:]])
     return [None] * fixed + found
 

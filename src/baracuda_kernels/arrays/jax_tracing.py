@@ -43,8 +43,11 @@ def _refuse_what_cannot_be_traced(function: Function, out: Any, stream: Any) -> 
 
 
 @remembered(1024)
-def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[str, Any], ...], preference: Any) -> Any:
-    """A function of the arrays of these names that returns the tuple of results; differentiable if the function is."""
+def _recorded(
+    function: Function, names: tuple[str, ...], options: tuple[tuple[str, Any], ...], preference: Any, for_backward: bool = False
+) -> Any:
+    """A function of the arrays of these names that returns the tuple of results; differentiable if the function is. Where a backward alone
+    reads what has no gradient, nothing is asked of that."""
     chosen = dict(options)
 
     def record(*arrays: Any) -> tuple[Any, ...]:
@@ -55,13 +58,13 @@ def _recorded(function: Function, names: tuple[str, ...], options: tuple[tuple[s
     if gradient is None:
         rule = _rule_of_gradient(function, differentiable, names, chosen)
     else:
-        rule = _rule_of_function(function, gradient, names, chosen, preference)
+        rule = _rule_of_function(function, gradient, names, chosen, preference, for_backward)
     differentiable.defjvp(rule, symbolic_zeros=True)
     return differentiable
 
 
 def _rule_of_function(
-    function: Function, gradient: Gradient, names: tuple[str, ...], chosen: Mapping[str, Any], preference: Any
+    function: Function, gradient: Gradient, names: tuple[str, ...], chosen: Mapping[str, Any], preference: Any, for_backward: bool
 ) -> Any:
     """The tangents of results are a linear function, whose transpose is the backward."""
     returned, saving, along = function.returned(chosen), gradient.saving(chosen), derivatives.tangent(function)
@@ -70,9 +73,10 @@ def _rule_of_function(
         arrays = dict(zip(names, primals, strict=True))
         moved = [name for name, each in zip(names, tangents, strict=True) if not isinstance(each, SymbolicZero)]
         _refuse_without_gradient(function, gradient, moved)
-        results = _recorded(function, names, tuple(saving.items()), preference)(*primals)
+        results = _recorded(function, names, tuple(saving.items()), preference, True)(*primals)
         outputs = dict(zip(function.returned(saving), results, strict=True))
         told = [name for name in returned if outputs[name] is not None and _is_float(outputs[name])]
+        told = [name for name in told if not for_backward or name in gradient.upstream.values()]
         kept = arrays | {name: each for name, each in outputs.items() if each is not None}
 
         def forward(fixed: Sequence[Any], some: Sequence[Any]) -> list[Any]:
@@ -94,7 +98,7 @@ def _rule_of_function(
             operands = {name: given.get(name) for name in (*gradient.saved_inputs, *gradient.saved_outputs)}
             for name, output in gradient.upstream.items():
                 if by_output.get(output) is not None:
-                    operands[name] = by_output[output].conj()  # what PyTorch hands down, and backwards take
+                    operands[name] = by_output[output].conj()  # of what JAX hands down, backwards take and give the conjugate
                 elif output in given and not gradient.function.optional(name):
                     operands[name] = jax.numpy.zeros_like(given[output])
             back = gradient.function
@@ -104,7 +108,7 @@ def _rule_of_function(
             results = _recorded(back, there, tuple(back.defaults(options).items()), preference)(*map(operands.get, there))
             by_result = dict(zip(back.outputs, results, strict=True))
             by_input = {name: by_result[result] for result, name in gradient.results.items()}
-            return [FUNCTIONS.summed(by_input[name], given[name].shape) for name in moved]
+            return [FUNCTIONS.summed(by_input[name], given[name].shape).conj() for name in moved]
 
         some = [each for each in tangents if not isinstance(each, SymbolicZero)]
         found = dict(zip(told, linear(forward, backward, [*kept.values()], some, [*map(outputs.get, told)]), strict=True))
