@@ -58,7 +58,7 @@ print(len(ours), *sorted({{parts[2] for parts in ours if parts[1:2] == ["ops"] a
     ("name", "families", "most_modules"),
     [
         ("softmax", "softmax", 70),
-        ("rms_norm", "normalization", 70),
+        ("rms_norm", "normalization", 75),
         ("gelu", "elementwise", 110),
         ("sum", "elementwise reduction", 135),
     ],

@@ -104,7 +104,7 @@ def layouts_of(arrays: Mapping[str, Any]) -> dict[str, Layout]:
     }
 
 
-class Functions:
+class JaxFunctions:
     """What rules are written with: our functions by name, and what arrays of every framework are put together with."""
 
     zeros_like, ones_like = staticmethod(jax.numpy.zeros_like), staticmethod(jax.numpy.ones_like)
@@ -163,4 +163,4 @@ class Functions:
         return jax.numpy.arange(count)
 
 
-FUNCTIONS = Functions()
+FUNCTIONS = JaxFunctions()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["has_tangent", "in_forward_mode", "of_gradient"]
 
 
-class Functions:
+class TorchFunctions:
     """What rules are written with: our functions by name, and what arrays of every framework are put together with."""
 
     zeros_like, ones_like = staticmethod(torch.zeros_like), staticmethod(torch.ones_like)
@@ -72,7 +72,7 @@ class Functions:
         return torch.arange(count, device=like.device)
 
 
-FUNCTIONS = Functions()
+FUNCTIONS = TorchFunctions()
 
 
 def has_tangent(arguments: Sequence[Any]) -> bool:
