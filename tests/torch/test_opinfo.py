@@ -20,7 +20,7 @@ DIFFERENTIABLE = [name for name, entry in ENTRIES.items() if entry.supports_auto
 
 
 def judge(name: str, found: dict[str, list[judging.Verdict]]) -> None:
-    judging.assert_no_worse("PyTorch", torch.__version__.partition("+")[0], name, found, exact=conftest.SLOW)
+    judging.assert_no_worse("PyTorch", torch.__version__.partition("+")[0], name, found)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
