@@ -27,7 +27,7 @@ def on_the_cpu() -> Iterator[None]:
 
 
 def judge(name: str, kind: str, verdicts: Iterator[judging.Verdict]) -> None:
-    judging.assert_no_worse("JAX", jax.__version__, name, {kind: list(verdicts)}, exact=conftest.SLOW)
+    judging.assert_no_worse("JAX", jax.__version__, name, {kind: list(verdicts)})
 
 
 @pytest.mark.parametrize("name", lax_cases.RECORDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy
 import pytest
 
-import conftest
 import deviations
 import judging
 import numpy_cases
@@ -14,7 +13,7 @@ import numpy_cases
 @pytest.mark.parametrize("name", numpy_cases.NAMES)
 def test_calls(name: str) -> None:
     found = {element: list(numpy_cases.judged(name, element)) for element in numpy_cases.ELEMENTS}
-    judging.assert_no_worse("NumPy", numpy.__version__, name, found, exact=conftest.SLOW)
+    judging.assert_no_worse("NumPy", numpy.__version__, name, found)
 
 
 @pytest.mark.parametrize("line", [line for line in deviations.DEVIATIONS if line.judge == "NumPy"], ids=lambda line: line.when)
