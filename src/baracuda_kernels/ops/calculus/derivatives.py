@@ -48,6 +48,8 @@ def _diff(f: Any, n: int, dim: int, **given: Any) -> Any:
 
 def _diff_backward(f: Any, d_result: Any, input: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """Each difference goes to its two neighbours, with opposite signs."""
+    if not n:  # the input itself
+        return d_result, *(None if each is None else f.zeros_like(each) for each in (prepend, append))
     ends, whole = [0 if each is None else each.shape[dim] for each in (prepend, append)], d_result
     extent = ends[0] + input.shape[dim] + ends[1]
     if n >= extent:  # nothing is left of them
@@ -92,7 +94,8 @@ def _of_areas(f: Any, d: Any, dim: int, dx: float, y: Any, x: Any) -> tuple[Any,
     if x is None:
         return d_y, None
     in_front, behind = _around(f, half * (_part(y, dim, 1, None) + _part(y, dim, None, -1)), dim)
-    return d_y, f.summed(in_front - behind, _lined(x, y, dim).shape).reshape(x.shape)
+    d_x = in_front - behind
+    return d_y, d_x if x.ndim > 1 else f.summed(d_x, _lined(x, y, dim).shape).reshape(x.shape)
 
 
 def _trapezoid(f: Any, y: Any, x: Any, t_y: Any, t_x: Any, dx: float, dim: int, **_: Any) -> Any:
