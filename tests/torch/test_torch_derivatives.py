@@ -18,6 +18,7 @@ from torch_calls import CALLS, call_of, differentiable, flat, with_gradients
 
 WITHOUT = ("ssd_chunk_scan",)  # whose gradient has a body of its own
 ROUNDED = ("reduce_precision",)  # whose gradient is rounded too, and changes in steps
+ONLY = {"betainc": ("x",)}  # of other operands the gradient is NaN
 UNKNOWN = ("expn", "hyp1f1")  # along operands for which there is no formula
 EVERY = {name: function for name, function in registry.functions().items() if function.gradient}
 
