@@ -31,7 +31,7 @@ def pages() -> dict[Path, str]:
         DOCS / "performance.md": {"performance": performance.short(runs)},
         DOCS / "reading_explain.md": {"explain": explained()},
         DOCS / "settings.md": {"preference": reference.preference()},
-        DOCS / "functional.md": {"functions": functions.text(), "synonyms": functions.synonyms()},
+        DOCS / "functional.md": {"functions": functions.text()},
         DOCS / "pytorch.md": {"autocast": autocast.text()},
         DOCS / "bench.md": {"results": performance.long(runs)},
         DOCS / "deviations.md": {"deviations": deviations.text(), "missing": deviations.missing()},

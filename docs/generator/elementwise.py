@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.ops.elementwise.pair_rows import BINARY_PAIRS, UNARY_PAIRS
 from baracuda_kernels.ops.elementwise.rows import ALL, INTEGERS, NUMBERS, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 from generator.tables import code, table
 
-# Of dtypes, the largest first.
-GROUPS = {"all": ALL, "numbers": NUMBERS, "floats": FLOATS, "integers": INTEGERS, "float8": FLOATS8, "complex": COMPLEXES}
+NAMES = {ALL: "all", NUMBERS: "numbers", FLOATS: "floats", INTEGERS: "integers"}
 # Names of the inventory for functions that are called something else here.
 OTHER_NAMES = {"scaled_dot_product_attention": "sdpa"}
 TIERS = ("1", "2", "3")
@@ -43,24 +42,18 @@ def _row(row: ElementwiseRow) -> tuple[str, ...]:
     parameters = ", ".join(f"`{each.name}={each.default:g}`" for each in row.parameters)
     result = "" if row.result is None else f", giving {row.result}"
     result += "".join(f", giving {each} too" for each in row.more_results(row.elements[0]) if each is not row.elements[0])
-    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.has_gradient else "no"
+    return code(row.name), row.says, _elements(row.elements) + result, parameters, "yes" if row.differentiable else "no"
 
 
 def _elements(elements: Sequence[ElementKind]) -> str:
-    """The groups that are there as a whole, and what else is."""
-    found, left = [], list(elements)
-    for name, group in GROUPS.items():
-        if set(group) <= set(left):
-            found.append(name)
-            left = [element for element in left if element not in group]
-    return ", ".join([*found, *map(str, left)])
+    return NAMES.get(tuple(elements)) or ", ".join(map(str, elements))
 
 
 def coverage(inventory: Path) -> str:
     """What of each category of the inventory can be called, and what cannot yet."""
     with inventory.open(encoding="utf-8", newline="") as file:
         primitives = list(csv.DictReader(file))
-    there = set(registry.names())
+    there = set(registry.functions())
     there |= {name for name, ours in OTHER_NAMES.items() if ours in there}
     lines, missing = [], []
     for category in dict.fromkeys(each["category"] for each in primitives):

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.forms import OneOf
 from baracuda_kernels.core.plan import Plan
 
 HEAD = '''"""Which package here declares each plan, and which one's module `functions` each function: who asks for one imports no other.
@@ -24,14 +23,13 @@ def _by_name(declared: dict[str, str]) -> dict[str, str]:
 
 def text() -> str:
     functions = {name: each.plan for name, each in registry.functions().items()}
-    tables = {"PLANS": registry.plans(), "FUNCTIONS": functions, "SHARED": registry.shared()}
-    return "\n".join([HEAD, *("\n".join([*_table(*each), ""]) for each in tables.items())])
+    return "\n".join([HEAD, *_table("PLANS", registry.plans()), "", *_table("FUNCTIONS", functions)]) + "\n"
 
 
-def _table(title: str, declared: Mapping[str, type[Plan[Any, Any]] | OneOf]) -> Iterator[str]:
+def _table(title: str, plans: Mapping[str, type[Plan[Any, Any]]]) -> Iterator[str]:
     by_package: dict[str, list[str]] = {}
-    for name, each in declared.items():
-        package = each.__module__.removeprefix(f"{registry.OPS}.").rpartition(".")[0]
+    for name, plan in plans.items():
+        package = plan.__module__.removeprefix(f"{registry.OPS}.").rpartition(".")[0]
         by_package.setdefault(package, []).append(name)
     yield f"{title} = _by_name("
     yield "    {"

@@ -130,10 +130,6 @@ def _category(title: str, plans: list[AnyPlan]) -> str:
             lines += [*_function(each, "##"), ""]
             gradient = each.backward()
             lines += [*_function(gradient.function, "###"), ""] if gradient else []
-    homes = {plan.__module__.rpartition(".")[0] for plan in plans}
-    for name in registry.shared().values():
-        if name.__module__.rpartition(".")[0] in homes:
-            lines += [*_entry(name.name, name, "bk"), ""]
     lines += ["## Plans", ""]
     for plan in sorted(plans, key=registry.family):
         lines += [*_plan(plan), ""]
@@ -152,7 +148,7 @@ def _pytorch() -> str:
         "`bk.softmax(x)` takes but `out`, `preference` and `stream`.",
         "",
     ]
-    for name in sorted(set(bt.__all__) - registry.names(), key=str.lower):
+    for name in sorted(set(bt.__all__) - set(registry.functions()), key=str.lower):
         lines += [*_entry(name, getattr(bt, name), "bt"), ""]
     return "\n".join(lines)
 

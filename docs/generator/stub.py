@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from inspect import Parameter
 from typing import Any
 
 from baracuda_kernels.core import registry
-from baracuda_kernels.core.forms import OneOf
 from baracuda_kernels.core.function import Function, Option
 from baracuda_kernels.core.view import Dtype, Number
 
@@ -33,8 +32,6 @@ def text(tensors: bool = False) -> str:
     lines += ["", "A: TypeAlias = Tensor" if tensors else 'A = TypeVar("A")', ""]
     for function in functions:
         lines += _definitions(function, tensors)
-    for name in registry.shared().values():
-        lines += _shared(name, tensors)
     return "\n".join(lines) + "\n"
 
 
@@ -48,29 +45,6 @@ def _definitions(function: Function, tensors: bool) -> Iterator[str]:
         yield f"def {function.name}("
         yield from (f"    {parameter}," for parameter in _parameters(function, form, tensors))
         yield f") -> {' | '.join(dict.fromkeys(_result(function, each) for each in _told(function, form)))}: ..."
-
-
-def _shared(name: OneOf, tensors: bool) -> Iterator[str]:
-    """What comes out depends on which function is called."""
-    yield f"def {name.name}("
-    starred = False
-    for parameter in name.public.parameters.values():
-        if parameter.kind is Parameter.KEYWORD_ONLY and not starred:
-            starred = True
-            yield "    *,"
-        kind = "A" if parameter.default is Parameter.empty else str(parameter.annotation)
-        yield f"    {parameter.name}: {kind}{'' if parameter.default is Parameter.empty else f' = {parameter.default}'},"
-    yield from (f"    {each}," for each in _synonyms(name.synonyms, lambda own: name.public.parameters[own].annotation))
-    if not tensors:
-        yield "    out: Any = None,"
-        yield from (f"    {each}: {rest}," for each, rest in COMMON.items())
-    yield ") -> Any: ..."
-
-
-def _synonyms(synonyms: Mapping[str, str], kind_of: Callable[[str], str]) -> Iterator[str]:
-    """Other names of parameters; a type checker lets them stand beside the function's own, and the function refuses that."""
-    for other, own in synonyms.items():
-        yield f"{other}: {'bool' if other == 'unbiased' else kind_of(own)} = ..."
 
 
 def _flags(function: Function) -> list[str]:
@@ -98,14 +72,11 @@ def _parameters(function: Function, form: Mapping[str, bool], tensors: bool) -> 
             chosen = form[parameter.name]
             yield f"{parameter.name}: Literal[{chosen}]{'' if chosen else ' = False'}"
         else:
-            yield _option(function.options[parameter.name], parameter.name in function.synonyms.values())
-    others = [*_synonyms({other: own for other, own in function.synonyms.items() if own in function.options},
-                         lambda own: _kind(function.options[own]))]  # fmt: skip
-    if not starred and (others or not tensors):
-        yield "*"
-    yield from others
+            yield _option(function.options[parameter.name])
     if tensors:
         return
+    if not starred:
+        yield "*"
     outs = ["tuple[A | None, ...]" if len(function.returned(each)) > 1 else "A" for each in _told(function, form)]
     yield f"out: {' | '.join(dict.fromkeys(outs))} | dict[str, Any] | None = None"
     yield from (f"{name}: {rest}" for name, rest in COMMON.items())
@@ -123,15 +94,12 @@ def _asked(form: Mapping[str, bool]) -> list[str]:
     return [name.removeprefix("return_") for name, asked in form.items() if asked]
 
 
-def _kind(option: Option) -> str:
-    return " | ".join(_name(each) for each in _kinds(option.type))
-
-
-def _option(option: Option, has_synonyms: bool) -> str:
-    """One that is required may be given by another name."""
-    if option.is_required:
-        return f"{option.name}: {_kind(option)}{' = ...' if has_synonyms else ''}"
-    return f"{option.name}: {_kind(option)} = {_shown(option.default)}"
+def _option(option: Option) -> str:
+    kind = " | ".join(_name(each) for each in _kinds(option.type))
+    default = option.default
+    if default is Parameter.empty:
+        return f"{option.name}: {kind}"
+    return f"{option.name}: {kind} = {_shown(default)}"
 
 
 def _shown(default: Any) -> str:

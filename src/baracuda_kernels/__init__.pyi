@@ -150,9 +150,6 @@ from baracuda_kernels.ops.elementwise import UnaryBackwardPlan as UnaryBackwardP
 from baracuda_kernels.ops.elementwise import UnaryDescriptor as UnaryDescriptor
 from baracuda_kernels.ops.elementwise import UnaryKind as UnaryKind
 from baracuda_kernels.ops.elementwise import UnaryPairArgs as UnaryPairArgs
-from baracuda_kernels.ops.elementwise import UnaryPairBackwardArgs as UnaryPairBackwardArgs
-from baracuda_kernels.ops.elementwise import UnaryPairBackwardDescriptor as UnaryPairBackwardDescriptor
-from baracuda_kernels.ops.elementwise import UnaryPairBackwardPlan as UnaryPairBackwardPlan
 from baracuda_kernels.ops.elementwise import UnaryPairDescriptor as UnaryPairDescriptor
 from baracuda_kernels.ops.elementwise import UnaryPairKind as UnaryPairKind
 from baracuda_kernels.ops.elementwise import UnaryPairPlan as UnaryPairPlan

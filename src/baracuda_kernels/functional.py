@@ -6,10 +6,10 @@ from baracuda_kernels.core import registry
 
 
 def __getattr__(name: str) -> object:
-    if name not in registry.names():
+    if name not in registry.function_homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return registry.called(name)
+    return registry.function(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.names()]
+    return [*globals(), *registry.function_homes()]

@@ -230,8 +230,14 @@ def test_hessians() -> None:
     def theirs(x: Any) -> Any:
         return (jax.nn.softmax(jax.nn.gelu(x, approximate=False) * x) * x).sum() + x.var(ddof=1) + jnp.cumprod(x).sum()
 
-    for twice in (jax.hessian, lambda f: jax.jacrev(jax.jacfwd(f))):
+    for twice in (
+        jax.hessian,
+        lambda f: jax.jacrev(jax.jacrev(f)),
+        lambda f: jax.jacfwd(jax.jacfwd(f)),
+        lambda f: jax.jacrev(jax.jacfwd(f)),
+    ):
         close(jax.jit(twice(ours))(x), jax.jit(twice(theirs))(x))
+    close(jax.vmap(jax.hessian(ours))(jnp.stack([x, 2 * x])), jax.vmap(jax.hessian(theirs))(jnp.stack([x, 2 * x])))
     _, along = jax.linearize(ours, x)
     close(along(x), jax.jvp(theirs, (x,), (x,))[1])
     close(jax.linear_transpose(along, x)(1.0)[0], jax.grad(theirs)(x))

@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: bk.rms_norm(X, return_rms=True, out=X), bk.InvalidProblem, "out has the wrong type: got Tensor, wanted a tuple or dict of"),
     "three outputs for two": (lambda: bk.rms_norm(X, return_rms=True, out=(X,) * 3), bk.InvalidProblem, "one for each of y, rms"),
     "an output nobody knows": (lambda: bk.softmax(X, out={"z": X}), bk.InvalidProblem, "z is not an operand"),
-    "an option nobody knows": (lambda: bk.softmax(X, along=1), bk.InvalidType, "got one with an unexpected keyword argument 'along'"),
+    "an option nobody knows": (lambda: bk.softmax(X, dim=1), bk.InvalidType, "got one with an unexpected keyword argument 'dim'"),
     "no array at all": (lambda: bk.softmax(), bk.InvalidType, "got one missing a required argument: 'x'"),
 }  # fmt: skip
 

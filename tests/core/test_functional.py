@@ -98,7 +98,6 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "axis": lambda problem: problem.softmax_axis - len(problem.input_shape),
     "axes": last_axes,
     "dim": lambda problem: problem.axis,
-    "dtype": lambda problem: None,
     "return_rms": lambda problem: True,
     "return_attn": lambda problem: True,
     "return_final_state": lambda problem: problem.has_final_state,

@@ -116,15 +116,22 @@ def test_numbers_of_numpy() -> None:
 
 
 REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
+    (lambda: bk.add(numpy.arange(3), 2.5), r"add: other has the wrong dtype.*float 2\.5.*an integer beside i64"),
+    (lambda: bk.add(2.0, numpy.arange(3)), r"add: input has the wrong dtype.*float 2\.0"),
     (lambda: bk.add(numpy.uint8([1]), 300), r"other is out of range: got 300.*from 0 to 255"),
     (lambda: bk.add(numpy.arange(3), 2**53), "other is out of range"),
+    (lambda: bk.logical_and(numpy.array([True]), 1), "other has the wrong dtype.*a bool beside bool"),
     (lambda: bk.add(2, 3), "input is missing: got numbers alone"),
     (lambda: bk.add(numpy.zeros(3), None), "other is missing"),
+    (lambda: bk.clamp(numpy.float32([1]), numpy.zeros(1), 1), "min has the wrong dtype: got f64, wanted f32"),
     (lambda: bk.clamp(numpy.zeros(3)), r"(?s)min is missing.*max is missing"),
+    (lambda: bk.clamp(numpy.arange(3), 0.5), r"min has the wrong dtype.*float 0\.5"),
     (lambda: bk.div(numpy.zeros(3), 2.0, rounding_mode="up"), "rounding_mode is out of range: got 'up', wanted None or 'trunc'"),
     (lambda: bk.add(numpy.zeros(3), "2"), "other cannot be seen as an array"),
+    (lambda: bk.where(numpy.array([True]), 1, 2), "input is missing: got numbers alone"),
     (lambda: bk.where(numpy.array([True]), numpy.zeros(1), None), "other is missing"),
     (lambda: bk.where(numpy.zeros(1), numpy.zeros(1), 1), "condition has the wrong dtype: got f64, wanted bool"),
+    (lambda: bk.where(numpy.array([True]), numpy.arange(1), 0.5), r"other has the wrong dtype.*float 0\.5"),
     (lambda: bk.BinaryDescriptor(bk.BinaryKind.ADD, (3,), E.I8, other_value=0.5), "other_value is out of range"),
     (lambda: bk.BinaryDescriptor(bk.BinaryKind.ADD, (3,), E.F32, (), 1.0, 2.0), "input_value does not fit"),
 )
@@ -220,8 +227,8 @@ def test_operands_by_their_names(row: Any) -> None:
     torch.testing.assert_close(by_name.detach(), getattr(bk, row.name)(*given.values()), rtol=0, atol=0, equal_nan=True)
     if row.differentiable:
         by_name.sum().backward()
-    with pytest.raises(bk.InvalidProblem, match=f"{row.operands[-1]} cannot be seen as an array"):
-        getattr(bk, row.name)(**given | {row.operands[-1]: "3"})
+    with pytest.raises(bk.InvalidProblem, match=f"{row.operands[-1]} has the wrong dtype"):
+        getattr(bk, row.name)(**given | {row.operands[-1]: torch.zeros(3, dtype=torch.int64, device=WHERE)})
 
 
 # --- vmap --------------------------------------------------------------------------------------------------------------------------

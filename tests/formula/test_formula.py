@@ -13,7 +13,6 @@ from baracuda_kernels.core.element import ElementKind as E
 from baracuda_kernels.formula.derive import expanded, expanded_gradients, gradients
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of, register
-from baracuda_kernels.formula.loops import carried, repeated
 from baracuda_kernels.formula.operations import (
     F32_ONLY,
     OPERATIONS,
@@ -25,7 +24,6 @@ from baracuda_kernels.formula.operations import (
     fma,
     is_nan,
     log2_roughly,
-    remainder,
     rsqrt_roughly,
     sqrt,
     where,
@@ -228,39 +226,6 @@ def test_results_that_go_past_the_caches() -> None:
     for first in (-room.ctypes.data // 4 % 16, -room.ctypes.data // 4 % 16 + 1):  # aligned, and not
         out = room[first : first + a.size].reshape(a.shape)
         same(into(program, [a, b], [out])[0], wanted(a, b))
-
-
-def gcd(a: Expr, b: Expr) -> Expr:
-    """Euclid's, of as many steps as each pair of numbers takes."""
-    return repeated(lambda x, y: y > 0, lambda x, y: (y, remainder(x, y)), a, b)
-
-
-@pytest.mark.parametrize("count", [1, 5, 16, 1001])
-def test_loops_end_for_each_element(count: int) -> None:
-    a, b = input_of(0, E.I32), input_of(1, E.I32)
-    program = Program((E.I32, E.I32), (E.I32,), (gcd(a, b) + gcd(b, a + 1) * 2,))  # two loops, and something after them
-    assert Program.read(program.text()).results == program.results
-    rng = numpy.random.default_rng(6)
-    x, y = (rng.integers(0, 1 << 20, count, dtype=numpy.int32) for _ in range(2))
-    wanted = numpy.gcd(x, y) + 2 * numpy.gcd(y, x + 1)
-    same(run(program, x, y)[0], wanted)
-    same(evaluate(program.results, [x, y])[0], wanted)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (lambda x: repeated(lambda a: a > 0, lambda a: (a - x,), x), "carried numbers and constants alone"),
-        (lambda x: repeated(lambda a: a > 0, lambda a: (gcd(a, a),), x), "from outside of all loops"),
-        (lambda x: repeated(lambda a: a, lambda a: (a - 1,), x), "wanted numbers, a condition"),
-        (lambda x: repeated(lambda a: a > 0, lambda a: (a - 1,), carried(0, E.I32) + x), "from outside of all loops"),
-        (lambda x: repeated(lambda a: a > 0, lambda a: (a, a), x), "wanted numbers, a condition"),
-        (lambda x: repeated(lambda a: a > 0, lambda a: (convert(a, E.F32),), x), "i32 is followed by f32"),
-    ],
-)
-def test_loops_that_make_no_sense(wrong: Any, says: str) -> None:
-    with pytest.raises(TypeError, match=says):
-        wrong(input_of(0, E.I32))
 
 
 def test_parameters_come_with_the_launch() -> None:

@@ -164,7 +164,7 @@ def test_polygamma(order: int) -> None:
     with mpmath.workdps(30):
         exact = numpy.array([float(mpmath.polygamma(order, each)) for each in left.tolist()])
     found = run("polygamma", numpy.full_like(left, order), left)
-    assert numpy.isnan(found).all() if order > 8 else numpy.all(numpy.abs(found - exact) <= 1e-12 * numpy.abs(exact))
+    assert numpy.isnan(found).all() if order > 4 else numpy.all(numpy.abs(found - exact) <= 1e-12 * numpy.abs(exact))
 
 
 ENDS = [
@@ -180,7 +180,7 @@ ENDS = [
     ("digamma", [(0.0, -inf), (-0.0, inf), (-1, nan), (inf, inf), (-inf, nan), (nan, nan)]),
     ("trigamma", [(0.0, inf), (-1, inf), (inf, 0), (nan, nan)]),
     ("zeta", [(1, 2, inf), (0.5, 2, nan), (2, 0.0, inf), (2, -3, inf), (2, -0.5, nan), (inf, 1, 1), (3, inf, 0), (nan, 1, nan)]),
-    ("polygamma", [(2, 0.0, -inf), (3, 0.0, inf), (2, -1, -inf), (2, inf, 0), (0, 1, nan), (9, -0.5, nan), (2, nan, nan)]),
+    ("polygamma", [(2, 0.0, -inf), (3, 0.0, inf), (2, -1, -inf), (2, inf, 0), (0, 1, nan), (6, -0.5, nan), (2, nan, nan)]),
     ("beta", [(0.0, 1, inf), (-0.5, 1, nan), (inf, 2, 0), (nan, 1, nan), (1, nan, nan)]),
     ("betaln", [(0.0, 1, inf), (-0.5, 1, nan), (inf, 2, -inf), (nan, 1, nan), (1, nan, nan)]),
     ("igamma", [(2, 0.0, 0), (0.0, 2, 1), (0.0, 0.0, nan), (2, inf, 1), (inf, 2, 0), (inf, inf, nan), (-1, 2, nan), (2, -1, nan)]),
@@ -299,4 +299,4 @@ def test_sizes(name: str) -> None:
     for element in DTYPES:
         places = [input_of(place, element) for place in range(FUNCTIONS[name].arity)]
         operations = [each for each in in_order(expanded((FUNCTIONS[name](*places),))) if each.args]
-        assert len(operations) <= (30 if (name, element) == ("erf", E.F32) else 620)
+        assert len(operations) <= (30 if (name, element) == ("erf", E.F32) else 610)

@@ -61,24 +61,6 @@ def _any_of_the_mode(got: Any, case: Case) -> Any:
     return values, theirs.indices if (picked.reshape(values.shape) == values).all() else places
 
 
-def _where_scipy_is(got: Any, case: Case) -> Any:
-    """PyTorch's result, where ours is SciPy's."""
-    import scipy.special
-    import torch
-
-    names = {"bessel_j0": "j0", "bessel_y1": "y1"}
-    x = case.given[0]
-    exact = getattr(scipy.special, names[case.function])(x.double().numpy())
-    right = torch.allclose(got, torch.as_tensor(exact, dtype=got.dtype), rtol=1e-12, atol=1e-14, equal_nan=True)
-    return getattr(torch.special, case.function)(x) if right else got
-
-
-def _without_correction(got: Any, case: Case) -> Any:
-    import baracuda_kernels as bk
-
-    return getattr(bk, case.function)(*case.given, **case.named, ddof=0)
-
-
 DEVIATIONS = (
     Deviation(
         "PyTorch", ("allclose", "equal"), "always",
@@ -109,25 +91,5 @@ DEVIATIONS = (
         "PyTorch", ("trace",), "more than two axes",
         "The traces of a batch of matrices, along the last two axes, where PyTorch has an error.",
         lambda case: case.fails,
-    ),
-    Deviation(
-        "PyTorch", ("bessel_j0", "bessel_y1"), "f64, numbers from 5 on",
-        "PyTorch's own numbers have seven digits there; ours are SciPy's.",
-        lambda case: bool((case.given[0].double().abs() >= 5).any()), _where_scipy_is,
-    ),
-    Deviation(
-        "NumPy", ("nanstd", "nanvar"), "without ddof",
-        "The correction is 1 by default, as of std and var, which are PyTorch's; NumPy divides by the count.",
-        lambda case: "ddof" not in case.named, _without_correction,
-    ),
-    Deviation(
-        "JAX", ("conj",), "of real numbers",
-        "Real numbers stay real, as in PyTorch and NumPy; lax makes them complex.",
-        lambda case: case.given[0].dtype.kind != "c", lambda got, case: got + 0j,
-    ),
-    Deviation(
-        "JAX", ("round",), "numbers halfway between two integers",
-        "They go to the even one, as in PyTorch, NumPy and jax.numpy; lax.round takes them away from zero unless told otherwise.",
-        lambda case: not case.named,
     ),
 )  # fmt: skip

@@ -86,15 +86,10 @@ def _called(entry: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(entry.op, types.FunctionType) or not entry.op.__module__.startswith("torch.testing"):
         return function
     home, _, name = f"torch.{entry.name}".rpartition(".")
-    owner: Any = importlib.import_module(home)
-    if not hasattr(owner, name):  # a method alone, which takes sizes one by one
-        owner, ours = torch.Tensor, function
-
-        def function(x: torch.Tensor, *given: Any) -> Any:
-            return ours(x, given) if all(isinstance(each, int) for each in given) else ours(x, *given)
+    owner = importlib.import_module(home)
 
     def call(*given: Any, **named: Any) -> Any:
-        with unittest.mock.patch.object(owner, name, function):
+        with unittest.mock.patch.object(owner if hasattr(owner, name) else torch.Tensor, name, function):
             return entry.op(*given, **named)
 
     return call

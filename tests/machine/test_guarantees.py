@@ -93,7 +93,7 @@ def test_guarantee_matches_the_element(op: str, kernel: Any) -> None:
 
 
 def _matrix_units(kernel: Any, descriptor: Any) -> set[MathPrecision]:
-    if kernel.device is not DeviceKind.CUDA or not descriptor.element.is_float or descriptor.element.size not in (2, 4):
+    if kernel.device is not DeviceKind.CUDA or not descriptor.element.is_float or descriptor.element.size > 4:
         return set()
     return {MathPrecision.TF32 if descriptor.element is bk.ElementKind.F32 else MathPrecision(descriptor.element.value)}
 

@@ -1,4 +1,4 @@
-"""CuPy's arrays. CuPy has no bf16 and no floats of 8 bits."""
+"""CuPy's arrays. CuPy has no bf16."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import cupy
 
-from baracuda_kernels.arrays import numpy_arrays
 from baracuda_kernels.arrays.numpy_arrays import dtype_of
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
@@ -20,7 +19,7 @@ from baracuda_kernels.core.stream import Stream
 
 
 def maker(shape: Shape, element: ElementKind, device: Device) -> Callable[[], Any]:
-    if not element.is_numpys:
+    if element is ElementKind.BF16:
         raise rejection("CuPy", [Reason(ReasonCode.ELEMENT, "CuPy", element, "a dtype that CuPy has")])
     dtype = dtype_of(element)
 
@@ -58,21 +57,4 @@ class _Queue:
         return 0, self.handle
 
 
-def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
-    """A number as an array of the dtype that those numbers have among themselves, on the device of an array."""
-    with like.device:
-        return cupy.asarray(value, cupy.result_type(*among))
-
-
-FRAMEWORK = Framework(
-    "CuPy",
-    maker,
-    address,
-    "cupy.ascontiguousarray({})",
-    current_stream=current_stream,
-    queued_on=queued_on,
-    promoted=numpy_arrays.promoted,
-    inexact=numpy_arrays.inexact,
-    stores=numpy_arrays.stores,
-    number=number,
-)
+FRAMEWORK = Framework("CuPy", maker, address, "cupy.ascontiguousarray({})", current_stream=current_stream, queued_on=queued_on)

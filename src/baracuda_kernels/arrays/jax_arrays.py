@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
-from baracuda_kernels.arrays.numpy_arrays import address, dtype_of, term
+from baracuda_kernels.arrays.numpy_arrays import address, dtype_of
 from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import aligned_bytes
 from baracuda_kernels.core.errors import rejection
-from baracuda_kernels.core.framework import Framework, Term
+from baracuda_kernels.core.framework import Framework
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.turns import imported
@@ -48,11 +48,6 @@ def wide_types(wide: bool = True) -> Any:
     return importlib.import_module("jax.experimental").enable_x64(wide)
 
 
-def number(value: Any, among: tuple[Any, ...], like: Any) -> Any:
-    """A number as an array of the dtype that those numbers have among themselves."""
-    return jax.numpy.asarray(value, jax.numpy.result_type(*among))
-
-
 def is_traced(array: Any) -> bool:
     return isinstance(array, jax.core.Tracer)
 
@@ -61,24 +56,4 @@ def trace(*call: Any) -> Any:
     return imported("baracuda_kernels.arrays.jax_tracing").trace(*call)
 
 
-def promoted(terms: Sequence[Term]) -> ElementKind:
-    """JAX's lattice, in which numbers of Python are weak."""
-    return ElementKind.of(jax.numpy.result_type(*(term(kind) for kind, _ in terms)))
-
-
-def inexact(function: str, element: ElementKind) -> ElementKind:
-    return promoted([(element, True), (float, False)])
-
-
-FRAMEWORK = Framework(
-    "JAX",
-    maker,
-    address,
-    "jax.numpy.array({}, copy=True)",
-    finished=finished,
-    is_traced=is_traced,
-    trace=trace,
-    promoted=promoted,
-    inexact=inexact,
-    number=number,
-)
+FRAMEWORK = Framework("JAX", maker, address, "jax.numpy.array({}, copy=True)", finished=finished, is_traced=is_traced, trace=trace)

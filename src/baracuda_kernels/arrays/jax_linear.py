@@ -10,7 +10,6 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from baracuda_kernels.arrays.jax_arrays import FRAMEWORK
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
@@ -112,20 +111,13 @@ class JaxFunctions:
     expand = staticmethod(jax.numpy.broadcast_to)
     constant = staticmethod(jax.lax.stop_gradient)
 
-    @staticmethod
-    def is_complex(*arrays: Any) -> bool:
-        return any(jax.numpy.iscomplexobj(each) for each in arrays)
-
     def __call__(self, name: str) -> Function:
         return registry.function(name)
-
-    def cast(self, x: Any, dtype: Any) -> Any:
-        return x if ElementKind.of(x.dtype) is ElementKind.of(dtype) else self("cast")(x, dtype)
 
     @staticmethod
     def describe(function: Function, given: Mapping[str, Any]) -> Any:
         layouts = layouts_of({name: given[name] for name in function.inputs if given[name] is not None})
-        views = {name: View(function.name, name, layouts[name], FRAMEWORK) if name in layouts else None for name in function.inputs}
+        views = {name: View(function.name, name, layouts[name]) if name in layouts else None for name in function.inputs}
         return function.describe(**views, **{name: given[name] for name in function.options})
 
     @staticmethod

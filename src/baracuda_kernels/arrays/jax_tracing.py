@@ -9,13 +9,10 @@ import jax
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
-from baracuda_kernels.arrays import numpy_arrays
-from baracuda_kernels.arrays.jax_arrays import FRAMEWORK
 from baracuda_kernels.arrays.jax_linear import CPU, FUNCTIONS, layouts_of, linear
 from baracuda_kernels.arrays.numpy_arrays import dtype_of
 from baracuda_kernels.core import derivatives
-from baracuda_kernels.core.arrays import see
-from baracuda_kernels.core.call import Call, planned
+from baracuda_kernels.core.call import planned
 from baracuda_kernels.core.errors import Unsupported, rejection
 from baracuda_kernels.core.function import Function, Gradient
 from baracuda_kernels.core.identity import remembered
@@ -106,7 +103,7 @@ def _rule_of_function(
                     operands[name] = jax.numpy.zeros_like(given[output])
             back = gradient.function
             options = {name: chosen[name] for name in gradient.options}
-            options |= {option: given[name].dtype for option, name in gradient.elements.items() if name in given}
+            options |= {option: given[name].dtype for option, name in gradient.elements.items()}
             there = tuple(name for name, operand in operands.items() if operand is not None)
             results = _recorded(back, there, tuple(back.defaults(options).items()), preference)(*map(operands.get, there))
             by_result = dict(zip(back.outputs, results, strict=True))
@@ -179,20 +176,18 @@ def _refuse_without_gradient(function: Function, gradient: Gradient, names: Sequ
 def _callback(function: Function, arrays: Mapping[str, Any], options: Mapping[str, Any], preference: Any) -> tuple[Any, ...]:
     """The results in order, None for those that this problem does not have."""
     layouts = layouts_of(arrays)
-    views = {name: View(function.name, name, layout, FRAMEWORK) for name, layout in layouts.items()}
+    views = {name: View(function.name, name, layout) for name, layout in layouts.items()}
     descriptor = function.describe(**{name: views.get(name) for name in function.inputs}, **options)
-    plan = planned(function.plan, descriptor.for_any_numbers(), CPU, preference)
+    planned(function.plan, descriptor, CPU, preference)
     function.check_inputs(descriptor, layouts, CPU)
     there = function.results(descriptor, options)
     made = {name: function.outputs[name].contiguous_layout(descriptor, CPU) for name in there}
     shapes = {name: jax.ShapeDtypeStruct(layout.shape, dtype_of(layout.element)) for name, layout in made.items()}
     returned = function.returned(options)
-    numbers = {function.names.get(name, name): number for name, number in descriptor.launch_numbers.items()}
-    call = Call(function, numpy_arrays.FRAMEWORK, plan, function.broadcast(descriptor, layouts), returned, tuple(arrays), numbers)
 
     def on_the_host(*values: Any) -> tuple[Any, ...]:
-        sources = [numpy.require(value, requirements=["C", "A"]) for value in values]
-        result = call.run(sources, [see(source)[0] for source in sources], None, None)
+        given = dict.fromkeys(function.inputs) | dict(zip(arrays, map(numpy.asarray, values), strict=True))
+        result = function(**given, **options, preference=preference)
         return result if isinstance(result, tuple) else (result,)
 
     results: tuple[Any, ...] = jax.pure_callback(

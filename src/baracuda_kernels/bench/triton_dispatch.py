@@ -8,7 +8,7 @@ from typing import Any
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.targets.aten import DTYPES
 from baracuda_kernels.targets.cuda.runtime.compile import as_constant
-from baracuda_kernels.targets.cuda.runtime.triton_launch import At, Given, Step
+from baracuda_kernels.targets.cuda.runtime.triton_launch import At, Step
 from baracuda_kernels.targets.operand_views import OverViews
 
 __all__ = ["through_triton"]
@@ -16,17 +16,13 @@ __all__ = ["through_triton"]
 
 def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) -> Callable[[], object]:
     """`kernel[grid](...)` for the first of the plan's calls, on PyTorch tensors by name."""
-    ready = plan.admit(args)
-    launch: Any = ready.launch
+    launch: Any = plan.admit(args)
     call, declared = launch.calls[0], plan.args_type.OPERANDS
     names = [operand.name for operand in declared]
     if isinstance(launch, OverViews):
         tensors = [_from(operands[names[view.operand]], view.offset) for view in launch.views]
     else:
-        tensors = [operands.get(names[place]) for place in getattr(launch, "places", range(len(declared))) if place < len(declared)]
-
-    places = getattr(launch, "places", range(len(ready.addresses)))
-    words = [ready.addresses[place] for place in places]
+        tensors = [operands.get(names[place]) for place in getattr(launch, "places", range(len(declared)))]
 
     def given(argument: Any) -> Any:
         if isinstance(argument, tuple):
@@ -34,8 +30,6 @@ def through_triton(plan: Plan[Any, Any], args: Any, operands: dict[str, Any]) ->
         if isinstance(argument, At):
             tensor = tensors[argument.operand]
             return tensor.view(DTYPES[argument.element]) if tensor.is_complex() else tensor  # which a kernel has as words
-        if isinstance(argument, Given):
-            return words[argument.operand]
         return argument.value if isinstance(argument, Step) else argument
 
     arguments = [given(argument) for argument in call.arguments]

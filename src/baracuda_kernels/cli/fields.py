@@ -56,7 +56,6 @@ def wanted(kind: Any) -> str:
     return {
         int: "a whole number",
         float: "a number",
-        complex: "a number, such as 0.5 or 1+2j",
         bool: "true or false",
         str: "a text",
         Shape: "extents, such as 64,1024",

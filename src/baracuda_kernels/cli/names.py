@@ -18,7 +18,7 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.view import Dtype, View
 
 # For options that have to be given, whatever the kind: an axis, a dtype, a shape, a quantile.
-_ANY_VALUE: dict[Any, Any] = {int: 0, float: 1.0, Dtype: ElementKind.F32, Shape: (), float | tuple[float, ...]: 0.5}
+_ANY_VALUE: dict[Any, Any] = {int: 0, Dtype: ElementKind.F32, Shape: (), float | tuple[float, ...]: 0.5}
 
 
 class UnknownOp(Exception):

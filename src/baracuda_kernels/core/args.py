@@ -3,16 +3,13 @@
 class SoftmaxArgs(Args):
     x: TensorRef = read("input_shape", "the logits")
     y: TensorMut = write("input_shape", "the probabilities", may_be=("x",))
-
-Numbers that come with a launch are given like operands, by the names that the descriptor has for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from numbers import Complex, Real
 from typing import Any, ClassVar, Self
 
 from baracuda_kernels.core.arrays import glance
@@ -50,16 +47,10 @@ class Operand:
     shared_axes: tuple[int, ...]
     broadcasts: bool  # whether functions take smaller arrays for it
     scalar: str | None  # the descriptor's field that has its number, where functions take one instead of an array
-    promotes: bool  # whether it is converted to the problem's main dtype as it is read, whatever its own
 
     @property
     def writes(self) -> bool:
         return self.access is not Access.READ
-
-    @property
-    def is_computed_with(self) -> bool:
-        """Whether it is read in the problem's main dtype, or converted to it."""
-        return self.promotes or self.element_rule == "element"
 
     @property
     def view(self) -> type[TensorRef]:
@@ -135,16 +126,15 @@ def _declare(
     shared_axes: tuple[int, ...] = (),
     broadcasts: bool = False,
     scalar: str | None = None,
-    promotes: bool = False,
 ) -> Any:
-    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts, scalar, promotes)
+    return Operand("", access, doc, shape, element, present, layout, may_be, shared_axes, broadcasts, scalar)
 
 
 def read(shape: str | tuple[str, ...], doc: str, **rules: Any) -> Any:
     """An input. `shape` names a descriptor attribute (or several, any of which will do), as does `element`; `present` names a
     flag that decides whether it must be there, or is False where it may always be left out; `layout` is a rule on strides; functions
     take an array of any shape that `broadcasts` to its own, a plan only a view that has that shape; `scalar` names the field that
-    has the number for which there is no array; of an operand that `promotes`, `element` names a field that is None if it is as the problem."""
+    has the number for which there is no array."""
     return _declare(Access.READ, shape, doc, **rules)
 
 
@@ -176,28 +166,20 @@ def _nth_operand(position: int) -> Callable[[Args], TensorRef | None]:
 
 
 _new = object.__new__
-_NO_NUMBERS: dict[str, complex] = {}
-
-
-def _plain(number: Any) -> complex:
-    """A number as one of Python's."""
-    return float(number) if isinstance(number, Real) else complex(number)
 
 
 class Args:
     """Base of all args. Operands are given by keyword, as arrays of any DLPack framework or as views, and wrapped here."""
 
     OPERANDS: ClassVar[tuple[Operand, ...]] = ()
-    NUMBERS: ClassVar[Collection[str]] = ()  # names of numbers that it takes besides those in place of operands
     _NAMED: ClassVar[tuple[tuple[str, bool, Operand], ...]] = ()  # name, writes, operand: what construction looks at
 
-    __slots__ = ("_sources", "_views", "addresses", "layouts", "numbers", "ready")
+    __slots__ = ("_sources", "_views", "addresses", "layouts", "ready")
 
     _sources: Sequence[Any]  # the arrays, or views of them
     layouts: tuple[Layout | None, ...]
     addresses: tuple[int, ...]
-    numbers: Mapping[str, complex]  # by name, those that are given
-    ready: Any  # the plan that accepted these views, its launch, and what that is given, so that a repeated run need not ask again
+    ready: tuple[object, Any] | None  # the plan that accepted these views and its launch, so that a repeated run need not ask again
 
     def __init_subclass__(cls) -> None:
         declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, Operand)]
@@ -210,7 +192,6 @@ class Args:
         sources, layouts, addresses = [], [], []
         reasons: list[Reason] = []
         absent = 0
-        numbers = _NO_NUMBERS
         for name, writes, operand in self._NAMED:
             array = given.get(name)
             if array is None:
@@ -221,9 +202,6 @@ class Args:
                 seen = glance(array)
                 if seen is not None and (not writes or (seen[2] and seen[1].self_overlap is False)):
                     address, layout, _, source = seen
-                elif seen is None and operand.scalar is not None and isinstance(array, Complex):
-                    address, layout, source = 0, None, None
-                    numbers = {**numbers, name: _plain(array)}
                 else:
                     against, source = operand.view.examine(array, name, operand.shared_axes)
                     reasons += against
@@ -232,40 +210,28 @@ class Args:
             layouts.append(layout)
             addresses.append(address)
         if len(given) + absent != len(sources):
-            own = {name: given[name] for name in self.NUMBERS if name in given}
-            reasons += self._reasons_against_unknown(given, own)
-            numbers = {**numbers, **{name: float(number) for name, number in own.items() if isinstance(number, Real)}}
+            reasons += self._reasons_against_unknown(given)
         if reasons:
             raise rejection(type(self).__name__, reasons)
         self._sources = sources
         self._views: tuple[TensorRef | None, ...] | None = None
         self.layouts = tuple(layouts)
         self.addresses = tuple(addresses)
-        self.numbers = numbers
         self.ready = None
 
     @classmethod
-    def over(
-        cls,
-        sources: Sequence[Any],
-        layouts: tuple[Layout | None, ...],
-        addresses: tuple[int, ...],
-        numbers: Mapping[str, complex] = _NO_NUMBERS,
-    ) -> Self:
+    def over(cls, sources: Sequence[Any], layouts: tuple[Layout | None, ...], addresses: tuple[int, ...]) -> Self:
         """Operands whose views are known to be fine, in the order of declaration."""
         args = _new(cls)
         args._sources, args._views = sources, None
-        args.layouts, args.addresses, args.numbers, args.ready = layouts, addresses, numbers, None
+        args.layouts, args.addresses, args.ready = layouts, addresses, None
         return args
 
     @classmethod
-    def _reasons_against_unknown(cls, given: Mapping[str, Any], numbers: Mapping[str, Any]) -> Iterator[Reason]:
+    def _reasons_against_unknown(cls, given: dict[str, Any]) -> Iterator[Reason]:
         names = [operand.name for operand in cls.OPERANDS]
-        for name, value in numbers.items():
-            if not isinstance(value, Real):
-                yield Reason(ReasonCode.WRONG_TYPE, name, type(value).__name__, "a number")
         for name in given:
-            if name not in names and name not in numbers:
+            if name not in names:
                 yield Reason(ReasonCode.UNKNOWN_OPERAND, name, name, f"one of {', '.join(names)}")
 
     @property
@@ -280,7 +246,5 @@ class Args:
         return self._views
 
     def __repr__(self) -> str:
-        pairs = [(operand.name, value) for operand, value in zip(self.OPERANDS, self.operands, strict=True)]
-        shown = [(name, self.numbers.get(name, value)) for name, value in pairs]
-        shown += [(name, number) for name, number in self.numbers.items() if name in self.NUMBERS]
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
+        pairs = zip(self.OPERANDS, self.operands, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{operand.name}={value!r}' for operand, value in pairs)})"

@@ -1,7 +1,7 @@
 """How the arrays of each framework are seen: an address, a layout, and whether they may be written. Nothing is copied.
 
 Each kind of array has one function, found by the array's type. PyTorch and NumPy are read directly, since that is quicker
-than a capsule and NumPy's capsules know no bfloat16 nor float8; everything else goes through DLPack.
+than a capsule and NumPy's capsules know no bfloat16; everything else goes through DLPack.
 """
 
 from __future__ import annotations
@@ -28,12 +28,6 @@ _seers: dict[type, Seer] = {}
 def see(array: Any) -> Seen:
     """Raises `ValueError` or `TypeError`, with a sentence, for what cannot be seen as an array of a known dtype."""
     return seer_of(array)(array)
-
-
-def array_of(value: Any) -> Any:
-    """A scalar of NumPy as the array of rank 0 that it is; everything else as it is."""
-    numpy = sys.modules.get("numpy")
-    return numpy.asarray(value) if numpy is not None and isinstance(value, numpy.generic) else value
 
 
 def seer_of(array: Any) -> Seer:
@@ -144,7 +138,7 @@ def _see_numpy(array: Any) -> Seen:
         layout = _remember(key, Layout.of(element, array.shape, stride, Device.cpu()))
     flags = array.flags
     writable = flags.writeable
-    if writable and flags.c_contiguous and array.size and layout.element.is_numpys:  # of others there are no buffers
+    if writable and flags.c_contiguous and array.size and layout.element is not ElementKind.BF16:  # of which there are no buffers
         address = addressof(c_char.from_buffer(array))  # a fifth of the time that asking NumPy takes
     else:
         address = array.__array_interface__["data"][0]

@@ -17,9 +17,8 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.kernel import Launch
-from baracuda_kernels.core.launch_numbers import words_of
 from baracuda_kernels.core.layout import Layout
-from baracuda_kernels.core.plan import Plan, Ready
+from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
@@ -58,20 +57,11 @@ class Call:
     """A function with certain layouts and options, ready to be repeated with other arrays."""
 
     def __init__(
-        self,
-        function: Function,
-        framework: Framework,
-        plan: Plan[Any, Any],
-        given: Mapping[str, Layout],
-        returned: Sequence[str],
-        order: Sequence[str],
-        numbers: Mapping[str, float],
+        self, function: Function, framework: Framework, plan: Plan[Any, Any], given: Mapping[str, Layout], returned: Sequence[str]
     ) -> None:
-        """Arrays, and numbers that come with the launch, are given in this order; those of `numbers` that are not are as they are there."""
         operands = self.operands = function.renamed(plan.args_type.OPERANDS)
         self.function, self.framework, self.plan = function, framework, plan
-        self.given, self.returned, self.order = dict(given), tuple(returned), tuple(order)
-        self.others: dict[ElementKind, Call] = {}  # that write their result in another dtype
+        self.given, self.returned = dict(given), tuple(returned)
         made = {
             operand.name: operand.contiguous_layout(plan.descriptor, plan.device)
             for operand in operands
@@ -80,25 +70,16 @@ class Call:
         self.layouts = tuple(given.get(operand.name) or made.get(operand.name) for operand in operands)
         self.makers = tuple(framework.maker(layout.shape, layout.element, layout.device) for layout in made.values())
         self.made = tuple(made)
-        self.result_element = next((layout.element for layout in made.values()), None)  # of the first
-        # Where operands and results are found among what is given and made; behind it stands nothing, for those left out, and the numbers that
-        # are always the same.
-        together = [*order, *made, None]
-        self.given_layouts = [given.get(name) for name in order]
-        self.arrays = {name: order.index(name) for name in given}
-        self.numbers, self.constants = dict(numbers), [name for name in numbers if name not in order]
-        self.places = [together.index(operand.name if operand.name in (*given, *made) else None) for operand in operands]
-        self.constant_words = words_of(self.numbers[name] for name in self.constants)
-        self.number_places = [[*together, *self.constants].index(name) for name in numbers]
+        # Where operands and results are found among what is given and made; last of all stands nothing, for those left out.
+        together = [*given, *made, None]
+        self.places = [together.index(operand.name) if operand.name in together else len(together) - 1 for operand in operands]
         self.results = [together.index(name if name in made else None) for name in returned]
         moves = plan.device.kind is not DeviceKind.CPU and framework.current_stream is not Stream.on
         self.stream = None if moves else Stream.on(plan.device)
         self._derivative = framework.derivative or _no_derivative
-        flat = framework.scalar is not None and any(made[name].shape == () for name in returned if name in made)
-        self.finished = framework.scalar if flat else framework.finished
         scratch = Layout.of(ElementKind.U8, (plan.workspace_size,), (1,), plan.device)
         self.scratch = (scratch, framework.maker(scratch.shape, scratch.element, plan.device)) if plan.workspace_size else None
-        self.fresh = self._checked(self._runner()) if plan.descriptor.limits_numbers else self._runner()
+        self.fresh = self._runner()
 
     def run(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream | None) -> Any:
         """With the given arrays, in the order of `given`."""
@@ -108,7 +89,7 @@ class Call:
             else:
                 self.plan.check_stream(stream)
             with self._queued_on(stream):
-                self._used_on(stream, [sources[place] for place in self.arrays.values()])
+                self._used_on(stream, sources)
                 return self.fresh(sources, addresses, stream) if out is None else self._into(sources, addresses, out, stream)
         except Error as error:
             raise self._by_our_names(error) from error.__cause__
@@ -118,14 +99,7 @@ class Call:
         hand, and what is the same in every call is checked in the first."""
         plan, layouts, makers, address_of = self.plan, self.layouts, self.makers, self.framework.address
         lend = None if self.scratch is None else self.scratch[1]
-        in_order, picked = itemgetter(*self.places, *self.number_places), itemgetter(*self.results)
-        finished, first = self.finished, min(self.arrays.values())
-        rest = (0, *self.constant_words)
-        is_alone = len(self.returned) == 1 and self.returned[0] in self.made
-        is_made = is_alone and len(makers) == 1  # one array is made, and is the result
-        is_scalar = is_alone and self.finished is not None and self.finished is self.framework.scalar
-        if finished is not None and not is_alone:
-            finished = self._finished
+        in_order, picked, finished = itemgetter(*self.places), itemgetter(*self.results), self.framework.finished
         launch: Launch | None = None
 
         def fresh(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
@@ -136,9 +110,8 @@ class Call:
                 array = make()
                 sources.append(array)
                 addresses.append(address_of(array))
-            if not is_made:
-                sources.append(None)
-            addresses += rest
+            sources.append(None)
+            addresses.append(0)
             workspace = 0
             if lend is not None:
                 lent = lend()
@@ -149,28 +122,9 @@ class Call:
                 raise
             except Exception as cause:
                 raise plan.failure(cause) from cause
-            if is_scalar:
-                return picked(sources)[()]
-            if finished is None:
-                return array if is_made else picked(sources)
-            return finished(picked(sources), sources[first])
+            return picked(sources) if finished is None else self._finished(picked(sources), sources[0])
 
         return fresh
-
-    def _checked(self, fresh: Callable[[list[Any], list[int], Stream], Any]) -> Callable[[list[Any], list[int], Stream], Any]:
-        """The same, where the numbers of a launch are limited."""
-
-        def checked(sources: list[Any], addresses: list[int], stream: Stream) -> Any:
-            self._check_numbers(sources)
-            return fresh(sources, addresses, stream)
-
-        return checked
-
-    def _check_numbers(self, sources: list[Any]) -> None:
-        problem = self.plan.descriptor
-        reasons = list(problem.reasons_against_numbers(self._numbers(sources)))
-        if reasons:
-            raise rejection(type(problem).__name__, reasons)
 
     def _into(self, sources: list[Any], addresses: list[int], out: Any, stream: Stream) -> Any:
         """Runs into the caller's memory; outputs that are not given are allocated."""
@@ -181,43 +135,18 @@ class Call:
             if self.framework.written is not None:
                 self.framework.written((out,))
             return out
-        other = self._storing(out)
-        if other is not None:
-            return other._into(sources, addresses, out, stream)
         outputs = self._outputs(out)
         self._used_on(stream, outputs.values())
-        operands: dict[str, Any] = {
-            name: TensorRef.over(addresses[place], self.given[name], sources[place]) for name, place in self.arrays.items()
-        }
+        operands = dict(zip(self.given, map(TensorRef.over, addresses, self.given.values(), sources), strict=True))
         made = {name: make() for name, make in zip(self.made, self.makers, strict=True) if name not in outputs}
         together = operands | made | outputs
         both = zip(self.plan.args_type.OPERANDS, self.operands, strict=True)
         args = self.plan.args_type(**{declared.name: together[ours.name] for declared, ours in both if ours.name in together})
-        args.numbers = self._numbers(sources)
         self.plan.run(stream, self._workspace(), args)
         if self.framework.written is not None:
             self.framework.written(outputs.values())
-        arrays = [
-            self._finish(made[name], sources[min(self.arrays.values())]) if name in made else outputs.get(name)
-            for name in self.returned
-        ]
+        arrays = [self._finish(made[name], sources[0]) if name in made else outputs.get(name) for name in self.returned]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
-
-    def _storing(self, out: Any) -> Call | None:
-        """The call that writes its result in the dtype of the caller's array, if that is not the op's and the framework casts to it."""
-        seen, stores = glance(out), self.framework.stores
-        if seen is None or stores is None or len(self.made) != 1:
-            return None
-        own, element = self.result_element, seen[1].element
-        if own is None or element is own or not stores(own, element):
-            return None
-        if element not in self.others:
-            problem = self.plan.descriptor.stored_as(element)
-            if problem is None:
-                return None
-            plan = planned(type(self.plan), problem, self.plan.device, self.plan.preference)
-            self.others[element] = Call(self.function, self.framework, plan, self.given, self.returned, self.order, self.numbers)
-        return self.others[element]
 
     def _workspace(self) -> Workspace:
         if self.scratch is None:
@@ -231,23 +160,11 @@ class Call:
         seen, framework = glance(out), self.framework
         if seen is None or not seen[2] or seen[1].self_overlap is not False or framework_of(out) is not framework:
             return None
-        if self._derivative(out) or seen[1].element is not self.result_element:
+        if self._derivative(out):
             return None
-        together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given_layouts, seen[1]], strict=True), (None, 0, None)]
+        together = [*zip([*sources, seen[3]], [*addresses, seen[0]], [*self.given.values(), seen[1]], strict=True), (None, 0, None)]
         data, at, layouts = zip(*[together[place] for place in self.places], strict=True)
-        args = self.plan.args_type.over(data, layouts, at)
-        if self.number_places:
-            if self.plan.descriptor.limits_numbers:
-                self._check_numbers(sources)
-            launched = [*addresses, seen[0], 0, *self.constant_words]
-            ready = self.plan.admit(args)
-            args.ready = Ready(ready[0], ready[1], at + tuple([launched[place] for place in self.number_places]))
-        return args
-
-    def _numbers(self, sources: list[Any]) -> dict[str, float]:
-        """The numbers of a launch by the plan's names for them, of what is given."""
-        places = zip(self.plan.descriptor.launch_numbers, self.numbers.values(), self.number_places, strict=True)
-        return {name: float(sources[place]) if place < len(self.given_layouts) else number for name, number, place in places}
+        return self.plan.args_type.over(data, layouts, at)
 
     def _queued_on(self, stream: Stream) -> Any:
         """Allocates on the stream that uses the memory, so that the allocator does not reuse it too early."""
@@ -266,7 +183,7 @@ class Call:
         return device.kind is not DeviceKind.CPU and isinstance(stream, Stream) and stream.device == device
 
     def _finish(self, array: Any, first: Any) -> Any:
-        finished = self.finished
+        finished = self.framework.finished
         return array if finished is None or array is None else finished(array, first)
 
     def _finished(self, results: Any, first: Any) -> Any:

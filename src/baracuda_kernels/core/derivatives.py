@@ -10,12 +10,10 @@ tangent of each result that has a gradient, or each result of the gradient again
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from baracuda_kernels.core.errors import Unsupported
 from baracuda_kernels.core.identity import remembered
-from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.turns import imported
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ __all__ = [
     "has_tangent",
     "kept",
     "reduced",
-    "refuse_complex",
     "slopes",
     "tangent",
     "weighted",
@@ -74,7 +71,7 @@ def slopes(f: Any, gradient: Gradient, given: Mapping[str, Any], **upstream: Any
     values = {name: given[name] for name in (*gradient.saved_inputs, *gradient.saved_outputs)}
     values |= {name: upstream.get(output) for name, output in gradient.upstream.items()}
     options = {name: given[name] for name in gradient.options}
-    options |= {option: None if given[name] is None else given[name].dtype for option, name in gradient.elements.items()}
+    options |= {option: given[name].dtype for option, name in gradient.elements.items()}
     results = f(gradient.function.name)(**values, **options)
     return dict(zip(gradient.results.values(), results if isinstance(results, tuple) else (results,), strict=True))
 
@@ -86,28 +83,13 @@ def elementwise(function: Function) -> Rule:
     (output,) = gradient.upstream.values()
 
     def rule(f: Any, **given: Any) -> Any:
-        result, parts = given[output], []
+        parts = []
         for name in gradient.results.values():
-            t, operands = given[f"t_{name}"], given
-            if t is None:
-                continue
-            if f.is_complex(result) or not f.is_complex(t):  # as it was promoted
-                t, operands = f.cast(t, result.dtype), given | {name: f.cast(given[name], result.dtype)}
-
-            def by(d: Any, name: str = name, operands: Mapping[str, Any] = operands) -> Any:
-                return slopes(f, gradient, operands, **{output: d})[name]
-
-            parts.append(_of_complex(f, by, t, result) if f.is_complex(t, result) else by(t))
+            if given[f"t_{name}"] is not None:
+                parts.append(slopes(f, gradient, given, **{output: given[f"t_{name}"]})[name])
         return f.added(parts)
 
     return rule
-
-
-def _of_complex(f: Any, gradient: Rule, t: Any, result: Any, total: Rule = lambda x: x) -> Any:
-    """The tangent of complex numbers, of what `gradient` gives of a gradient of the result: both are one map, each part of which is asked for."""
-    ones = f.ones_like(f.constant(result))
-    along = total((gradient(ones).conj() * t).real)
-    return f("complex")(along, total((gradient(ones * 1j).conj() * t).real)) if f.is_complex(result) else along
 
 
 def reduced(function: Function) -> Rule:
@@ -117,26 +99,14 @@ def reduced(function: Function) -> Rule:
     outputs = tuple(dict.fromkeys(gradient.upstream.values()))
 
     def rule(f: Any, **given: Any) -> Any:
-        problem = f.describe(function, given)
-        moved = {name: given[f"t_{name}"] for name in gradient.results.values() if given[f"t_{name}"] is not None}
-        zeros = {name: f.zeros_like(given[name]) for name in outputs}
-
-        def along_axes(x: Any) -> Any:
-            return f("sum")(x, problem.axes, problem.keepdim)
-
-        def of(chosen: str) -> Any:
-            def by(d: Any) -> dict[str, Any]:
-                return slopes(f, gradient, given, **zeros | {chosen: d})
-
-            if f.is_complex(given[chosen], *moved.values()):
-                found = [
-                    _of_complex(f, lambda d, name=name: by(d)[name], t, given[chosen], along_axes) for name, t in moved.items()
-                ]
-                return f.added(found)
-            changes = by(f.ones_like(given[chosen]))
-            return f.cast(along_axes(f.added([changes[name] * t for name, t in moved.items()])), given[chosen].dtype)
-
-        return tuple(map(of, outputs))
+        problem, found = f.describe(function, given), []
+        for chosen in outputs:
+            ones = {name: (f.ones_like if name == chosen else f.zeros_like)(given[name]) for name in outputs}
+            by = slopes(f, gradient, given, **ones)
+            parts = [by[name] * given[f"t_{name}"] for name in by if given[f"t_{name}"] is not None]
+            total = f("sum")(f.added(parts), problem.axes, problem.keepdim)
+            found.append(total if total.dtype == given[chosen].dtype else f("cast")(total, given[chosen].dtype))
+        return tuple(found)
 
     return rule
 
@@ -151,13 +121,6 @@ def weighted(function: Function, upstream: str) -> Rule:
         return f.constant(weights) * d.reshape(kept(problem))
 
     return rule
-
-
-def refuse_complex(f: Any, function: Function, arrays: Iterable[Any]) -> None:
-    """Where a composition is of formulas that have no complex numbers."""
-    if f.is_complex(*arrays):
-        wanted = "floats, of which there are second derivatives"
-        raise Unsupported(function.name, [Reason(ReasonCode.ELEMENT, next(iter(function.inputs)), "complex numbers", wanted)])
 
 
 def kept(problem: Any) -> tuple[int, ...]:

@@ -102,28 +102,6 @@ class Descriptor:
         """
         return None
 
-    @property
-    def launch_numbers(self) -> Mapping[str, float]:
-        """The numbers that come with a launch by name, in the order in which kernels take them: each as it is where a launch has no other."""
-        return {}
-
-    def for_any_numbers(self) -> Self:
-        """The same problem with the numbers that stand for all others: what functions keep plans under."""
-        return self
-
-    def stored_as(self, element: ElementKind) -> Self | None:
-        """The same problem with its result in memory in another dtype; None where it has but one."""
-        return None
-
-    @property
-    def limits_numbers(self) -> bool:
-        """Whether `reasons_against_numbers` has any against numbers that another launch has others of the same types for."""
-        return False
-
-    def reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
-        """Yields a reason for each number that a launch cannot have, of those that there are."""
-        yield from ()
-
     @classmethod
     def _field_readers(cls) -> dict[str, Callable[[Any], Any]]:
         readers = cls._readers.get(cls)
@@ -184,17 +162,6 @@ def _read_float(value: Any) -> float:
         raise _WrongType("a number") from None
 
 
-def _read_complex(value: Any) -> complex:
-    """A number, which stays real if it is."""
-    if isinstance(value, bool | str):
-        raise _WrongType("a number")
-    try:
-        found = complex(value)
-        return found if found.imag else found.real
-    except (TypeError, ValueError, OverflowError):
-        raise _WrongType("a number") from None
-
-
 def _read_numbers(value: Any) -> Numbers:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise _WrongType("a sequence of numbers")
@@ -230,8 +197,6 @@ def _member(hint: Any, value: Any) -> Any:
     kinds = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
     if float in kinds or Numbers in kinds:
         return number(value)
-    if complex in kinds:
-        return complex(value) if isinstance(value, str) and value.endswith(("j", "j)")) else number(value)
     members = [member for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for member in kind]
     return next((member for member in members if member.value == value), value)
 
@@ -246,7 +211,6 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     return {
         int: _read_int,
         float: _read_float,
-        complex: _read_complex,
         bool: _read_bool,
         str: _read_text,
         Shape: _read_shape,
@@ -273,8 +237,8 @@ def axis_in_range(name: str, axis: int, shape: Shape) -> Iterator[Reason]:
         yield Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, axis, f"an axis of a rank-{len(shape)} shape, 0 <= axis < {len(shape)}")
 
 
-def finite(**values: float) -> Iterator[Reason]:
-    for name, value in values.items():
+def finite(**numbers: float) -> Iterator[Reason]:
+    for name, value in numbers.items():
         if not math.isfinite(value):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, value, "a finite number")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,7 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.core.turns import imported
 
-__all__ = ["Framework", "Term", "framework_of"]
-
-Term = tuple[ElementKind | type, bool]
-"""One of the operands whose dtypes are promoted: its dtype, or the type of the number that it is, and whether it has axes."""
+__all__ = ["Framework", "framework_of"]
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,6 @@ class Framework:
     see_constants: Seer | None = None  # sees arrays that need none; where they always do, None
     is_traced: Callable[[Any], bool] | None = None  # whether an array stands for values that are not there yet
     trace: Callable[..., Any] | None = None  # records a call of a function with such arrays
-    promoted: Callable[[Sequence[Term]], ElementKind] | None = (
-        None  # the dtype of operands together; `TypeError` where there is none
-    )
-    inexact: Callable[[str, ElementKind], ElementKind] | None = None  # the float that a function gives of integers or booleans
-    stores: Callable[[ElementKind, ElementKind], bool] | None = None  # whether results of one dtype may be written as the other
-    all_without_axes: bool = False  # whether no axes, an empty tuple of them, means all axes
-    number: Callable[[Any, tuple[Any, ...], Any], Any] | None = None  # a number as an array, as it is among some, beside an array
-    scalar: Callable[[Any, Any], Any] | None = None  # what the caller gets of a result of rank 0, if that is no array
 
 
 # package, the base of its arrays, the module of interop

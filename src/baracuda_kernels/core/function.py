@@ -10,24 +10,20 @@ The signature is the public one. Parameters named like an operand that the plan 
 for operands of its plan, where they are not the plan's own.
 
 A call is answered by one like it that was answered before (see `call`), or from scratch. It is found again by how it was written: the
-layouts and types of the arrays, the options as they were given, and the types alone of numbers that come with the launch. Of these there are
-the ones in place of operands, and the options that the declaration names as `numbers`.
+layouts and types of the arrays, and the options as they were given.
 """
 
 from __future__ import annotations
 
 import inspect
 import numbers
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 from baracuda_kernels.core import registry
 from baracuda_kernels.core.args import Access, Operand
-from baracuda_kernels.core.arguments import renamed, synonyms_of
-from baracuda_kernels.core.arrays import Seen, Seer, array_of, seer_of
+from baracuda_kernels.core.arrays import Seen, Seer, seer_of
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.call import Call, of_another, planned
 from baracuda_kernels.core.descriptor import Descriptor
@@ -35,13 +31,12 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.errors import Error, rejection
 from baracuda_kernels.core.framework import Framework, framework_of
 from baracuda_kernels.core.identity import IDENTITIES, identity
-from baracuda_kernels.core.launch_numbers import FLOATS, NUMBERS, learn
 from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.preference import PlanPreference
 from baracuda_kernels.core.reason import ABOUT_LAYOUT, Reason, ReasonCode
 from baracuda_kernels.core.tensor import TensorRef
-from baracuda_kernels.core.view import Axes, Number, View
+from baracuda_kernels.core.view import Number, View
 
 __all__ = ["COMMON", "RETURN", "Function", "Gradient", "Option", "function"]
 
@@ -99,7 +94,7 @@ def _answering(seers: _Seers) -> Callable[..., Any]:
         try:
             for value in (*given, *named.values()) if named else given:
                 kind = type(value)
-                see = seers.get(kind) or self.numbered.get(kind)
+                see = seers.get(kind)
                 if see is None:
                     make = IDENTITIES[kind]
                     key += kind, value if make is None else make(value)
@@ -109,7 +104,7 @@ def _answering(seers: _Seers) -> Callable[..., Any]:
                     sources.append(source)
                     addresses.append(address)
             call: Call | None = self.find_call(tuple(key))
-        except (RuntimeError, TypeError, ValueError, AttributeError, BufferError, OverflowError):  # the long way says what is wrong
+        except (RuntimeError, TypeError, ValueError, AttributeError, BufferError):  # the long way says what is wrong
             call = None
         if call is None:
             return self._first(seers, given, named, out, preference, stream)
@@ -127,7 +122,6 @@ class Function:
     """
 
     former: Mapping[str, str] = {}  # names that parameters had before, each with today's
-    also: Mapping[str, str] = {}  # other names of parameters than those that all functions have, each with the function's own
 
     def __init__(
         self,
@@ -135,7 +129,6 @@ class Function:
         plan: type[Plan[Any, Any]],
         gradient: str | None,
         names: Mapping[str, str] | None = None,
-        numbers: Iterable[str] = (),
     ) -> None:
         self.describe, self.plan, self.gradient = describe, plan, gradient
         self.names = {operand: name for name, operand in (names or {}).items()}  # by the plan's own
@@ -157,14 +150,9 @@ class Function:
             each.name: Option(each.name, each.annotation, each.default) for each in parameters if each.name not in reads
         }
         self.outputs: dict[str, Operand] = {operand.name: operand for operand in operands if operand.access is Access.WRITE}
-        self.synonyms = {**synonyms_of(self.declared.parameters), **self.also}
-        self.along = [name for name, option in self.options.items() if option.type == Axes | None]
         missing = [name for name, operand in reads.items() if name not in self.inputs and operand.present_rule is True]
         if missing:
             raise TypeError(f"{self.name}: {plan.__name__} also reads {', '.join(missing)}")
-        self.numbers = {each: each for each in numbers if each in self.options}  # arguments, each with the launch's name for it
-        self.numbers |= {each: name for name, scalar in self.scalars.items() for each in (name, scalar)}
-        self.numbered = self._numbers_to_see()
         # The public signature: arrays instead of views, and what every function takes.
         public = [each.replace(annotation=inspect.Parameter.empty) if each.name in reads else each for each in shown]
         public += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
@@ -180,79 +168,41 @@ class Function:
 
     def select(self, *given: Any, preference: PlanPreference | None = None, **named: Any) -> Plan[Any, Any]:
         """The plan that such a call runs."""
-        arrays, options, framework = self._read(*self.meant(given, named))
-        seen = self._seen(framework, arrays, guarded=False)
-        return self._planned(self._described(framework, seen, options), seen, preference)
+        arrays, options, framework = self._read(given, named)
+        return self._planned(self._seen(framework, arrays, guarded=False), options, preference)
 
     def _first(self, seers: _Seers, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
-        places, by_name = self.meant(given, named)
-        places, by_name = self._with_arrays(places, by_name)
-        if not _same_arrays(
-            (*given, *named.values()), (*places, *by_name.values())
-        ):  # another call, which may have been answered before
-            again = self if seers is _GUARDED else self.compute
-            return again(*places, **by_name, out=out, preference=preference, stream=stream)
-        arrays, options, framework = self._read(places, by_name)
+        arrays, options, framework = self._read(given, named)
         if framework.is_traced is not None and any(map(framework.is_traced, arrays.values())):
             assert framework.trace is not None
             return framework.trace(self, arrays, options, out, preference, stream)
         seen = self._seen(framework, arrays, guarded=seers is _GUARDED)
-        problem = self._described(framework, seen, options)
-        plan = self._planned(problem.for_any_numbers(), seen, preference)
+        plan = self._planned(seen, options, preference)
         layouts = self.broadcast(plan.descriptor, {name: view[1] for name, view in seen.items()})
-        numbers = {self.names.get(name, name): number for name, number in problem.launch_numbers.items()}
-        everything = self._given(self._in_order(places, by_name), seen)
-        call = Call(self, framework, plan, layouts, self.returned(options), tuple(everything), numbers)
+        call = Call(self, framework, plan, layouts, self.returned(options))
         try:
-            result = call.run([each[3] for each in everything.values()], [each[0] for each in everything.values()], out, stream)
+            result = call.run([view[3] for view in seen.values()], [view[0] for view in seen.values()], out, stream)
         except Error as error:
             raise _advised(error, framework, arrays) from error.__cause__
-        self._keep([preference, *named], (*given, *named.values()), everything, call)
+        self._keep(framework, given, named, preference, call, seen)
         return result
 
     def _read(self, given: Any, named: Any) -> tuple[dict[str, Any], dict[str, Any], Framework]:
         """The arrays in the order in which they were given, all options, and the framework of the arrays."""
-        order = self._in_order(given, named)
         bound = self.bind(given, named)
+        order = [name for name in bound.arguments if name not in named] + list(named)
         bound.apply_defaults()
         arguments = self.separated(bound.arguments) if self.scalars else bound.arguments
         arrays = {name: arguments[name] for name in order if name in self.inputs}
         options = {name: arguments[name] for name in self.options}
         framework = self._framework(arrays, options)
-        if framework.all_without_axes:
-            options = self.along_all(options)
         return {name: array for name, array in arrays.items() if array is not None}, options, framework
 
-    def _in_order(self, given: Any, named: Any) -> dict[str, Any]:
-        """The arguments by name, in the order in which they were given."""
-        found = self.bind(given, named).arguments
-        return {name: value for name, value in found.items() if name not in named} | {name: found[name] for name in named}
-
-    def _described(self, framework: Framework, seen: Mapping[str, Seen], options: Mapping[str, Any]) -> Descriptor:
-        views = {name: View(self.name, name, view[1], framework) for name, view in seen.items()}
-        return self.describe(**{name: views.get(name) for name in self.inputs}, **options)
-
-    def _planned(self, problem: Descriptor, seen: Mapping[str, Seen], preference: PlanPreference | None) -> Plan[Any, Any]:
-        return planned(self.plan, problem, next(iter(seen.values()))[1].device, preference)
-
-    def _given(self, arguments: Mapping[str, Any], seen: Mapping[str, Seen]) -> dict[str, Seen]:
-        """The arrays, and the numbers that come with the launch by its names for them, in the order in which they were given."""
-        everything = {}
-        for name, value in arguments.items():
-            if name in seen:
-                everything[name] = seen[name]
-            elif name in self.numbers and isinstance(value, Real):
-                learn(type(value))
-                see = self.numbered.get(type(value))
-                everything |= {} if see is None else {self.numbers[name]: see(value)}
-        return everything
-
-    def _numbers_to_see(self) -> Mapping[type, Seer]:
-        """How numbers are seen that come with the launch, by type: integers only where they are nothing else."""
-        others = [option.type for name, option in self.options.items() if name not in self.numbers]
-        if not self.numbers:
-            return {}
-        return FLOATS if any(_may_be_integer(kind) for kind in others) else NUMBERS
+    def _planned(self, seen: Mapping[str, Seen], options: Mapping[str, Any], preference: PlanPreference | None) -> Plan[Any, Any]:
+        views = {name: View(self.name, name, view[1]) for name, view in seen.items()}
+        descriptor = self.describe(**{name: views.get(name) for name in self.inputs}, **options)
+        device = next(iter(seen.values()))[1].device
+        return planned(self.plan, descriptor, device, preference)
 
     def _framework(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Framework:
         """The one that made all arrays."""
@@ -293,20 +243,16 @@ class Function:
             raise rejection(self.name, reasons)
         return seen
 
-    def _keep(self, key: list[Any], values: Iterable[Any], everything: Mapping[str, Seen], call: Call) -> None:
+    def _keep(self, framework: Framework, given: Any, named: Any, preference: Any, call: Call, seen: Mapping[str, Seen]) -> None:
         """Under the key that `answer` will look for."""
-        seen = iter(everything.values())
-        for value in values:
+        key = [preference, *named]
+        layouts = iter([view[1] for view in seen.values()])
+        for value in (*given, *named.values()):
             kind = type(value)
-            if framework_of(value) is call.framework:
+            if framework_of(value) is framework:
                 _PLAIN[kind] = seer_of(value)
-                _GUARDED[kind] = call.framework.see_constants or _PLAIN[kind]
-                key += kind, next(seen)[1]
-            elif kind in self.numbered:
-                number = next(seen, None)
-                if number is None or number[3] is not value:  # an option that would be taken for a number of the launch
-                    return
-                key += kind, number[1]
+                _GUARDED[kind] = framework.see_constants or _PLAIN[kind]
+                key += kind, next(layouts)
             else:
                 key += identity(value)
         try:
@@ -319,34 +265,6 @@ class Function:
     def renamed(self, operands: Iterable[Operand]) -> tuple[Operand, ...]:
         """A plan's operands by the names that they have here."""
         return tuple(replace(each, name=self.names.get(each.name, each.name)) for each in operands)
-
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """The call by this function's own names. Those that have other forms of a call too say here which one it is."""
-        if not named or not [
-            name for name, value in named.items() if name in self.synonyms or (name == "correction" and value is None)
-        ]:
-            return given, named
-        return given, renamed(self.name, self.synonyms, list(self.declared.parameters)[: len(given)], named)
-
-    def _with_arrays(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """The call with NumPy's scalars as the arrays that they are, but for those that are numbers beside arrays."""
-        values = {**dict(zip(self.declared.parameters, given, strict=False)), **named}
-        alone = not any(framework_of(value) for value in values.values())
-        found = {
-            name: array_of(value) for name, value in values.items() if name in self.inputs and (alone or name not in self.scalars)
-        }
-        changed = {name: array for name, array in found.items() if array is not values[name]}
-        if not changed:
-            return given, named
-        places = (changed.get(name, value) for name, value in zip(self.declared.parameters, given, strict=False))
-        return tuple(places), {name: changed.get(name, value) for name, value in named.items()}
-
-    def along_all(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options as PyTorch means them, to whom no axes are all axes."""
-        return {
-            name: None if name in self.along and isinstance(value, tuple | list) and not value else value
-            for name, value in options.items()
-        }
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Every argument with its parameter. Raises for a call that has too many or too few, or calls them what they are not called."""
@@ -370,7 +288,7 @@ class Function:
         """The arguments with numbers that stand in place of arrays as the options that they are."""
         found = dict(arguments)
         for name, scalar in self.scalars.items():
-            if isinstance(found[name], numbers.Complex):
+            if isinstance(found[name], numbers.Real):
                 found[scalar], found[name] = found[name], None
         return found
 
@@ -447,12 +365,6 @@ class Function:
         return f"<function {self.name}{self.__signature__}>"
 
 
-def _same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    """Whether the arrays among both are the same, in the same order."""
-    first, second = ([value for value in values if framework_of(value) is not None] for values in (some, others))
-    return len(first) == len(second) and all(map(operator.is_, first, second))
-
-
 def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> Error:
     """The error, with what to do about inputs whose layout is refused."""
 
@@ -465,11 +377,6 @@ def _advised(error: Error, framework: Framework, arrays: Mapping[str, Any]) -> E
     return error if reasons == list(error.reasons) else rejection(error.subject, reasons)
 
 
-def _may_be_integer(kind: Any) -> bool:
-    """Whether an option of that type may be an integer, or a boolean."""
-    return any(each in (int, bool) or getattr(each, "__origin__", None) is tuple for each in (kind, *getattr(kind, "__args__", ())))
-
-
 def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str) -> str:
     for candidate in candidates:
         if name in (f"d{candidate}", f"d_{candidate}"):
@@ -478,13 +385,8 @@ def _whose_gradient(name: str, candidates: Mapping[str, Operand], function: str)
 
 
 def function(
-    plan: type[Plan[Any, Any]],
-    gradient: str | None = None,
-    names: Mapping[str, str] | None = None,
-    kind: type[Function] = Function,
-    numbers: Iterable[str] = (),
+    plan: type[Plan[Any, Any]], gradient: str | None = None, names: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Descriptor]], Function]:
     """Declares a function by its description. `gradient` is the name of the function that computes its gradient, `names` are the
-    function's own for operands, each with the plan's, and `kind` is one that takes other forms of a call too; `numbers` are options that
-    come with the launch."""
-    return lambda describe: kind(describe, plan, gradient, names, numbers)
+    function's own for operands, each with the plan's."""
+    return lambda describe: Function(describe, plan, gradient, names)

@@ -19,8 +19,6 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, complex):
-        return str(value)
     return value.value if isinstance(value, Enum) else value
 
 

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from baracuda_kernels.core import notice, race, recording, registry
 from baracuda_kernels.core.args import Access, Args
@@ -17,7 +17,6 @@ from baracuda_kernels.core.device import Device, DeviceKind
 from baracuda_kernels.core.errors import Error, KernelInternal, Unsupported, WorkspaceTooSmall, rejection, typed
 from baracuda_kernels.core.explanation import Explanation
 from baracuda_kernels.core.kernel import Bind, Candidate, CompilesWhenBound, Kernel, Launch, candidates
-from baracuda_kernels.core.launch_numbers import in_parts, words_of
 from baracuda_kernels.core.layout import Layout, may_share_memory
 from baracuda_kernels.core.preference import Effort, PlanPreference
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -33,15 +32,6 @@ A = TypeVar("A", bound=Args)
 
 _Unfit = dict[str, tuple[Reason, ...]]
 """Candidates of a race that cannot run on the device, and why."""
-
-
-class Ready(NamedTuple):
-    """What a plan has made of a set of args that it accepts."""
-
-    plan: Any
-    launch: Launch
-    addresses: tuple[int, ...]  # of the operands; behind them the numbers that come with the launch
-
 
 _NO_WORKSPACE = Workspace.none()
 _MOST_LAYOUTS = 1024  # combinations a plan remembers before it starts afresh
@@ -217,8 +207,6 @@ class Plan(Generic[D, A]):
         plan._workspace_size = kernel.workspace(descriptor)
         plan._launches = {}
         plan._pairs = cls._overlap_pairs()
-        plan._numbers = descriptor.launch_numbers
-        plan._words = words_of(plan._numbers.values())
         with notice.about(cls, descriptor), typed(f"{cls.__name__}: {kernel.name} could not be prepared for {descriptor}"):
             plan._bind = kernel.prepare(cls.__module__.rpartition(".")[0], descriptor, stream.device, choice.tile)
             plan._get_ready()
@@ -266,8 +254,6 @@ class Plan(Generic[D, A]):
     _bind: Bind
     _launches: dict[tuple[Layout | None, ...], Launch]
     _pairs: tuple[tuple[int, int, bool], ...]
-    _numbers: Mapping[str, float]  # of a launch that is given no others
-    _words: tuple[int, ...]
 
     @property
     def sku(self) -> KernelSku:
@@ -298,7 +284,6 @@ class Plan(Generic[D, A]):
         if not isinstance(args, self.args_type):
             return Verdict(self._subject, [Reason(ReasonCode.WRONG_TYPE, "args", type(args).__name__, self.args_type.__name__)])
         reasons = list(self._reasons_against_layouts(args.layouts))
-        reasons += self._reasons_against_numbers(args.numbers)
         reasons += self._reasons_against_overlap(args)
         return Verdict(self._subject, reasons)
 
@@ -311,17 +296,6 @@ class Plan(Generic[D, A]):
             yield from operand.reasons_against(self.descriptor, layout, self.device)
             if layout is not None:
                 yield from self.kernel.reasons_against_layout(operand.name, layout)
-
-    def _reasons_against_numbers(self, numbers: Mapping[str, complex]) -> Iterator[Reason]:
-        for name, number in numbers.items():
-            if name not in self._numbers and name not in self._operand_names():  # of an operand that is missing it is said there
-                wanted = " or ".join(self._numbers) or "no number"
-                yield Reason(ReasonCode.UNEXPECTED_OPERAND, name, number, wanted)
-        yield from self.descriptor.reasons_against_numbers({name: numbers[name] for name in self._numbers if name in numbers})
-
-    @classmethod
-    def _operand_names(cls) -> set[str]:
-        return {operand.name for operand in cls.args_type.OPERANDS}
 
     @classmethod
     def _overlap_pairs(cls) -> tuple[tuple[int, int, bool], ...]:
@@ -360,8 +334,7 @@ class Plan(Generic[D, A]):
             ready = args.ready
         except AttributeError:  # what is no set of args is refused by `admit`
             ready = None
-        if ready is None or ready[0] is not self:
-            ready = self.admit(args)
+        launch = ready[1] if ready is not None and ready[0] is self else self.admit(args)
         if stream is not self._stream:
             self.check_stream(stream)
         if self._workspace_size:
@@ -369,23 +342,21 @@ class Plan(Generic[D, A]):
         elif workspace is not _NO_WORKSPACE and not isinstance(workspace, Workspace):
             self._refuse(Reason(ReasonCode.WRONG_TYPE, "workspace", type(workspace).__name__, "a Workspace"))
         try:
-            (self.noted(ready[1]) if recording.active else ready[1])(ready[2], workspace.address, stream)
+            (self.noted(launch) if recording.active else launch)(args.addresses, workspace.address, stream)
         except Error:
             raise
         except Exception as cause:
             raise self.failure(cause) from cause
 
-    def admit(self, args: A) -> Ready:
-        """The launch for these args, checked, and what it is given. Results of checks are cached by layout."""
+    def admit(self, args: A) -> Launch:
+        """The launch for these args, checked. Results of checks are cached by layout."""
         launch = self._launches.get(args.layouts) if isinstance(args, self.args_type) else None
-        refused = bool(args.numbers) and any(self._reasons_against_numbers(args.numbers))
-        if launch is None or refused or self._reasons_against_overlap(args):
+        if launch is None or self._reasons_against_overlap(args):
             self.can_implement(args).raise_if_rejected()
         if launch is None:
             launch = self._bound(args.layouts)
-        words = words_of(in_parts(args.numbers, self._numbers).values()) if args.numbers else self._words
-        ready = args.ready = Ready(self, launch, args.addresses + words)
-        return ready
+        args.ready = (self, launch)
+        return launch
 
     def launch_for(self, layouts: tuple[Layout | None, ...]) -> Launch:
         """The launch for operands of these layouts, checked, whose results lie in memory of their own."""

@@ -91,8 +91,9 @@ def _measured(plans: Mapping[str, Plan[Any, Any]], stream: Stream) -> dict[str, 
     workspace = Workspace.borrowed(_room(size, some.device)) if size else Workspace.none()
     best, spent, rounds = dict.fromkeys(plans, math.inf), 0.0, 0
     # Straight to the launches: a race is no run of the caller's, and is not recorded as one.
-    ready = {name: plan.admit(args) for name, plan in plans.items()}
-    launches = {name: functools.partial(each.launch, each.addresses, workspace.address, stream) for name, each in ready.items()}
+    launches = {
+        name: functools.partial(plan.admit(args), args.addresses, workspace.address, stream) for name, plan in plans.items()
+    }
     for launch in launches.values():  # what happens once only is not timed
         launch()
     while rounds < _FEWEST_ROUNDS or (spent < _SECONDS_PER_CANDIDATE * len(plans) and rounds < _MOST_ROUNDS):

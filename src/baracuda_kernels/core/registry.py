@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from baracuda_kernels.core.turns import LOADING, imported
 
 if TYPE_CHECKING:
-    from baracuda_kernels.core.forms import OneOf
     from baracuda_kernels.core.function import Function
     from baracuda_kernels.core.plan import Plan
 
@@ -20,7 +19,6 @@ OPS = "baracuda_kernels.ops"
 
 _plans: dict[str, type[Plan[Any, Any]]] = {}
 _functions: dict[str, Function] = {}
-_shared: dict[str, OneOf] = {}
 
 
 def op_name(plan: type[Plan[Any, Any]]) -> str:
@@ -42,10 +40,6 @@ def register_function(function: Function) -> None:
     _functions[function.name] = function
 
 
-def register_shared(name: OneOf) -> None:
-    _shared[name.name] = name
-
-
 def plans() -> dict[str, type[Plan[Any, Any]]]:
     """All plans of the library; imports every declaration and no backend."""
     _import_declarations()
@@ -56,12 +50,6 @@ def functions() -> dict[str, Function]:
     """All functions of the library, by name."""
     _import_declarations()
     return {name: each for name, each in sorted(_functions.items()) if each.__module__.startswith("baracuda_kernels.")}
-
-
-def shared() -> dict[str, OneOf]:
-    """All names that several functions share."""
-    _import_declarations()
-    return dict(sorted(_shared.items()))
 
 
 def plan(name: str) -> type[Plan[Any, Any]]:
@@ -78,20 +66,6 @@ def function(name: str) -> Function:
     return _functions[name]
 
 
-def called(name: str) -> Function | OneOf:
-    """What the library calls by that name: a function, or whichever of several its arguments mean."""
-    if name not in shared_homes():
-        return function(name)
-    if name not in _shared:
-        _import_family(shared_homes(), name, ".functions")
-    return _shared[name]
-
-
-def names() -> frozenset[str]:
-    """All that can be called."""
-    return frozenset({*function_homes(), *shared_homes()})
-
-
 def plan_homes() -> Mapping[str, str]:
     """The names of all plans of the library, each with its package below `ops`. Not one is imported."""
     return imported(f"{OPS}.homes").PLANS  # type: ignore[no-any-return]
@@ -100,11 +74,6 @@ def plan_homes() -> Mapping[str, str]:
 def function_homes() -> Mapping[str, str]:
     """The names of all functions of the library, each with its package below `ops`. Not one is imported."""
     return imported(f"{OPS}.homes").FUNCTIONS  # type: ignore[no-any-return]
-
-
-def shared_homes() -> Mapping[str, str]:
-    """The names that several functions share, each with its package below `ops`. Not one is imported."""
-    return imported(f"{OPS}.homes").SHARED  # type: ignore[no-any-return]
 
 
 def _import_family(homes: Mapping[str, str], name: str, module: str = "") -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import numbers
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, rejection
 from baracuda_kernels.core.layout import Layout, Shape
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-if TYPE_CHECKING:
-    from baracuda_kernels.core.framework import Framework
-
-__all__ = ["Axes", "Dtype", "Number", "Together", "View", "axis_of", "broadcast_shape", "element_from", "member", "scalar_for"]
+__all__ = ["Axes", "Dtype", "Number", "View", "axis_of", "beside", "broadcast_shape", "element_from", "member", "scalar_for"]
 
 Axes = int | tuple[int, ...]
 E = TypeVar("E", bound=Enum)
@@ -34,10 +31,10 @@ class Number:
 class View:
     """An input as a description sees it. Asking for what it does not have raises an error that names it."""
 
-    __slots__ = ("element", "framework", "function", "name", "shape")
+    __slots__ = ("element", "function", "name", "shape")
 
-    def __init__(self, function: str, name: str, layout: Layout, framework: Framework | None = None) -> None:
-        self.function, self.name, self.framework = function, name, framework  # whose rules dtypes are promoted by
+    def __init__(self, function: str, name: str, layout: Layout) -> None:
+        self.function, self.name = function, name
         self.shape: Shape = layout.shape
         self.element: ElementKind = layout.element
 
@@ -51,94 +48,53 @@ class View:
         """An axis counted from the first, where a negative one counts from the last."""
         return axis_of(self.function, len(self.shape), axis, name)
 
-    def axes(self, axes: Axes | Sequence[int] | None, name: str = "axes") -> Shape:
-        """One axis or several, none of them twice, counted from the first; None is all. Rank 0 has none, whatever it is called."""
-        if axes is None:
-            return tuple(range(len(self.shape)))
+    def axes(self, axes: Axes | Sequence[int], name: str = "axes") -> Shape:
+        """One axis or several, none of them twice, counted from the first."""
         several = tuple(axes) if isinstance(axes, Sequence) and not isinstance(axes, str) else (axes,)
         positions = tuple(self.axis(axis, name) for axis in several)
         if len(set(positions)) < len(positions):
             self._refuse(ReasonCode.VALUE_OUT_OF_RANGE, name, repr(axes), "no axis twice")
-        return positions if self.shape else ()
+        return positions
 
     def _refuse(self, code: ReasonCode, where: str, got: object, wanted: object) -> None:
         raise InvalidProblem(self.function, [Reason(code, where, got, wanted)])
 
 
 def axis_of(function: str, rank: int, axis: int, name: str) -> int:
-    """An axis of a shape of that rank, counted from the first. Rank 0 has one that is called 0 or -1, as rank 1 has."""
-    most = max(rank, 1)
+    """An axis of a shape of that rank, counted from the first."""
     try:
         position = operator.index(axis)
     except TypeError:
-        position = most
-    if isinstance(axis, bool) or not -most <= position < most:
-        wanted = f"an int, {-most} <= {name} < {most}"
+        position = rank
+    if isinstance(axis, bool) or not -rank <= position < rank:
+        wanted = f"an int, {-rank} <= {name} < {rank}"
         raise rejection(function, [Reason(ReasonCode.AXIS_OUT_OF_RANGE, name, repr(axis), wanted)])
-    return position % most
+    return position % rank
 
 
-class Together:
-    """Operands as an op takes them that computes in one dtype: which that is, and those of arrays and numbers."""
-
-    def __init__(
-        self, function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any], served: Collection[ElementKind]
-    ) -> None:
-        missing = [name for name, number in numbers.items() if operands.get(name) is None and number is None]
-        arrays = {name: operand for name in numbers if (operand := operands.get(name)) is not None}
-        if missing or not arrays:
-            reasons = [Reason(ReasonCode.MISSING_OPERAND, name, None, "an array or a number") for name in missing]
-            alone = Reason(ReasonCode.MISSING_OPERAND, next(iter(numbers)), "numbers alone", "an array, at least for one of them")
-            raise InvalidProblem(function, reasons or [alone])
-        self.element = _promoted(function, arrays, [type(number) for number in numbers.values() if number is not None])
-        if self.element not in served and _category(self.element) < FLOATING:
-            framework = next(iter(arrays.values())).framework
-            if framework is not None and framework.inexact is not None:
-                self.element = framework.inexact(function, self.element)
-        self.numbers = {
-            name: None if number is None else scalar_for(self.element, function, name, number) for name, number in numbers.items()
-        }
-        self.own = {name: array.element for name, array in arrays.items() if array.element is not self.element}
+def beside(
+    function: str, operands: Mapping[str, View | None], numbers: Mapping[str, Any]
+) -> tuple[ElementKind, dict[str, float | None]]:
+    """The dtype of those operands that are arrays, and the numbers in place of the others."""
+    missing = [name for name, operand in operands.items() if operand is None and numbers.get(name) is None]
+    arrays = [operands[name] for name in numbers if operands[name] is not None]
+    if missing or not arrays:
+        reasons = [Reason(ReasonCode.MISSING_OPERAND, name, None, "an array or a number") for name in missing]
+        alone = Reason(ReasonCode.MISSING_OPERAND, next(iter(numbers)), "numbers alone", "an array, at least for one of them")
+        raise InvalidProblem(function, reasons or [alone])
+    assert arrays[0] is not None
+    element = arrays[0].element
+    return element, {
+        name: None if number is None else scalar_for(element, function, name, number) for name, number in numbers.items()
+    }
 
 
-def _promoted(function: str, arrays: Mapping[str, View], numbers: Sequence[type]) -> ElementKind:
-    """The dtype that the arrays' framework promotes them to. Numbers of Python matter only where they are of a higher category."""
-    views = list(arrays.values())
-    first = views[0]
-    if all(view.element is first.element for view in views) and all(
-        kind in _CATEGORIES and _CATEGORIES[kind] <= _category(first.element) for kind in numbers
-    ):
-        return first.element
-    terms = [(view.element, bool(view.shape)) for view in views] + [(kind, False) for kind in numbers]
-    got = " and ".join(str(getattr(kind, "__name__", kind)) for kind, _ in terms)
-    reason = Reason(ReasonCode.ELEMENT, " and ".join(arrays), got, "dtypes that are promoted to one")
-    if first.framework is None or first.framework.promoted is None:
-        raise InvalidProblem(function, [reason])
-    try:
-        return first.framework.promoted(terms)
-    except (TypeError, ValueError, RuntimeError):  # PyTorch has no promotion of some, and what there is may be no dtype of ours
-        raise InvalidProblem(function, [reason]) from None
-
-
-FLOATING = 2
-_CATEGORIES: dict[type, int] = {bool: 0, int: 1, float: FLOATING, complex: 3}
-
-
-def _category(element: ElementKind) -> int:
-    """Of booleans, integers, floats and complex numbers, each higher than those before."""
-    return 0 if element is ElementKind.BOOL else 3 if element.is_complex else FLOATING if element.is_float else 1
-
-
-def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> complex:
-    """A scalar beside arrays of that dtype, which holds it."""
+def scalar_for(element: ElementKind, function: str, name: str, value: Any) -> float:
+    """A scalar beside arrays of that dtype. A float beside integers would change their dtype, and is refused."""
     beside = f"beside {element}"
-    is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
-    if is_complex and not element.is_complex:
-        got, wanted = f"the complex {value}", f"a real number {beside}, or an array that is cast first"
-        raise InvalidProblem(function, [Reason(ReasonCode.ELEMENT, name, got, wanted)])
-    if element.is_float or element.is_complex:
+    if element.is_float:
         try:
-            return complex(value) if is_complex else float(value)
+            return float(value)
         except OverflowError:
             wanted = f"a number that f64 can hold {beside}"
             raise InvalidProblem(function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, name, "a larger integer", wanted)]) from None

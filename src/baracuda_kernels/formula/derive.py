@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.complex import IN_PARTS, PARTS, conj, imag, is_complex, joined, of_parts, real
 from baracuda_kernels.formula.expression import Expr, constant, in_order, make
-from baracuda_kernels.formula.function import COMPLEX, FUNCTIONS, ROUGH
-from baracuda_kernels.formula.operations import convert, div_roughly, eq, sqrt_roughly, where
+from baracuda_kernels.formula.function import FUNCTIONS, ROUGH
+from baracuda_kernels.formula.operations import convert, div_roughly, sqrt_roughly, where
 
 __all__ = ["expanded", "expanded_gradients", "gradients", "has_reciprocal"]
 
@@ -30,45 +29,8 @@ _RULES: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
     "sqrt": lambda d, y, x: (d / (y + y),),
     "where": lambda d, y, c, a, b: (None, where(c, d, _zero(d)), where(c, _zero(d), d)),
     "rarely": lambda d, y, c, a, b: (None, where(c, d, _zero(d)), where(c, _zero(d), d)),
-    "convert": lambda d, y, x: (convert(d, x.element) if _is_inexact(x) and _is_inexact(y) else None,),
-    "real": lambda d, y, z: (joined(d, 0),),
-    "imag": lambda d, y, z: (joined(0, d),),
-    "complex": lambda d, y, re, im: (real(d), imag(d)),
+    "convert": lambda d, y, x: (convert(d, x.element) if x.element.is_float and y.element.is_float else None,),
 }
-# The rules that are the same for complex numbers as they stand. Of all others, which are those of derivatives f', the gradient is d conj(f').
-_AS_THEY_STAND = ("add", "sub", "neg", "where", "rarely", "convert", *PARTS)
-
-
-def _is_inexact(x: Expr) -> bool:
-    return x.element.is_float or x.element.is_complex
-
-
-def _gradients_of(here: Expr, d: Expr) -> tuple[Expr | None, ...]:
-    """Those of its operands; none where it has no rule."""
-    rule: Any = FUNCTIONS[here.operation].gradient if here.operation in FUNCTIONS else _RULES.get(here.operation)
-    own = COMPLEX[here.operation].gradient if here.operation in COMPLEX else None
-    if rule is None:
-        return (None,) * len(here.args)
-    if not any(map(is_complex, here.args)) or here.operation in _AS_THEY_STAND:
-        found = rule(d, here, *here.args)
-    elif own is not None:
-        found = own(d, here, *here.args)
-    elif here.operation == "absolute":
-        (z,) = here.args
-        return (d * where(eq(here, 0), 0, z / here),)
-    else:
-        found = rule(conj(d), here, *here.args)
-        found = tuple(map(_conj, found)) if isinstance(found, tuple) else conj(found)
-    several = found if isinstance(found, tuple) else (found,)
-    # A real operand beside complex ones moves in one direction alone.
-    return tuple(
-        real(each) if each is not None and is_complex(each) and not is_complex(arg) else each
-        for each, arg in zip(several, here.args, strict=True)
-    )
-
-
-def _conj(gradient: Expr | None) -> Expr | None:
-    return None if gradient is None else conj(gradient)
 
 
 def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr]:
@@ -79,7 +41,11 @@ def gradients(result: Expr, inputs: Sequence[Expr], upstream: Expr) -> list[Expr
         of_result = known.get(here)
         if of_result is None:
             continue
-        for arg, more in zip(here.args, _gradients_of(here, of_result), strict=True):
+        rule: Any = FUNCTIONS[here.operation].gradient if here.operation in FUNCTIONS else _RULES.get(here.operation)
+        if rule is None:
+            continue
+        found = rule(of_result, here, *here.args)
+        for arg, more in zip(here.args, found if isinstance(found, tuple) else (found,), strict=True):
             if more is not None:
                 known[arg] = known[arg] + more if arg in known else more
     return [known.get(each, _zero(each)) for each in inputs]
@@ -90,28 +56,13 @@ def expanded(results: Sequence[Expr], rough: bool = False) -> tuple[Expr, ...]:
     done: dict[Expr, Expr] = {}
     for here in in_order(tuple(results)):
         args = tuple(done[arg] for arg in here.args)
-        if any(map(is_complex, (here, *args))):
-            done[here] = _expanded_parts(here, args)
-        elif here.operation in FUNCTIONS:
+        if here.operation in FUNCTIONS:
             is_rough = rough and here.operation in ROUGH and here.element is ElementKind.F32
             expansion = ROUGH[here.operation] if is_rough else FUNCTIONS[here.operation].expansion
             done[here] = expanded((expansion(*args),), rough)[0]  # it may use other functions
         else:
             done[here] = here if args == here.args else make(here.operation, here.element, args)
     return tuple(done[result] for result in results)
-
-
-def _expanded_parts(here: Expr, args: tuple[Expr, ...]) -> Expr:
-    """A complex number as both of its parts, or as an operand that is read; a real one of complex ones as what it comes to."""
-    if here.operation in PARTS:
-        return of_parts(here.operation, *args)
-    if here.operation == "constant":
-        return joined(real(here), imag(here))
-    if here.operation == "convert":
-        return convert(args[0], here.element)
-    if here.operation in IN_PARTS:
-        return expanded((IN_PARTS[here.operation](*args),))[0]
-    return expanded((COMPLEX[here.operation].expansion(*args),))[0] if here.operation in COMPLEX else here
 
 
 def expanded_gradients(

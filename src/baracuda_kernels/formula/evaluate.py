@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, in_order
-from baracuda_kernels.formula.loops import Loop, outside_loops
 
 __all__ = ["evaluate"]
 
 _DTYPES: dict[ElementKind, Any] = {
     ElementKind.F32: np.float32, ElementKind.F64: np.float64, ElementKind.I8: np.int8, ElementKind.I16: np.int16,
     ElementKind.I32: np.int32, ElementKind.I64: np.int64, ElementKind.U8: np.uint8, ElementKind.BOOL: np.bool_,
-    ElementKind.U16: np.uint16, ElementKind.U32: np.uint32, ElementKind.U64: np.uint64,
-    ElementKind.C64: np.complex64, ElementKind.C128: np.complex128,
 }  # fmt: skip
 
 
 def evaluate(results: Sequence[Expr], inputs: Sequence[np.ndarray], parameters: Sequence[float] = ()) -> list[np.ndarray]:
     """What expressions of operations alone give for these inputs, which have one shape or broadcast to one."""
     shape = np.broadcast_shapes(*(np.shape(each) for each in inputs))
-    given: dict[str, Sequence[Any]] = {"input": inputs, "parameter": parameters}
-    with np.errstate(all="ignore"):
-        known = _computed(outside_loops(in_order(tuple(results))), given)
-    return [np.broadcast_to(known[each], shape) for each in results]
-
-
-def _computed(order: Sequence[Expr], given: Mapping[str, Sequence[Any]]) -> dict[Expr, np.ndarray]:
-    """Every number of a formula or of a loop's step, from those at the places of its leaves."""
     known: dict[Expr, np.ndarray] = {}
-    for here in order:
-        dtype = _DTYPES[here.element]
-        found: Any
-        if here.operation == "repeated":
-            found = _repeated(Loop.of(here), known)
-        elif here.operation == "bitcast":
-            found = _bits(known[here.args[0]], dtype)
-        elif here.operation in PARTS:
-            found = _PARTS[here.operation](*(known[arg] for arg in here.args))
-        elif here.value is None:
-            found = _OPERATIONS[here.operation](*(known[arg] for arg in here.args))
-        else:
-            found = given[here.operation][int(here.value)] if here.operation in given else here.value
-        known[here] = np.asarray(found).astype(dtype)  # of a convert, this is all there is to it
-    return known
-
-
-def _repeated(loop: Loop, known: Mapping[Expr, np.ndarray]) -> np.ndarray:
-    numbers = list(np.broadcast_arrays(*(known[each] for each in loop.start)))
-    order = in_order((loop.condition, *loop.following))
-    while True:
-        found = _computed(order, {"carried": numbers})
-        goes_on = found[loop.condition]
-        if not goes_on.any():
-            return numbers[0]
-        numbers = [np.where(goes_on, found[after], before) for after, before in zip(loop.following, numbers, strict=True)]
-
-
-def _joined(re: np.ndarray, im: np.ndarray) -> np.ndarray:
-    """A sum of products with i would spread infinities to both parts."""
-    found = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
-    found.real, found.imag = re, im
-    return found
-
-
-_PARTS: dict[str, Callable[..., Any]] = {"real": np.real, "imag": np.imag, "complex": _joined}
+    with np.errstate(all="ignore"):
+        for here in in_order(tuple(results)):
+            dtype = _DTYPES[here.element]
+            args = [known[arg] for arg in here.args]
+            found: Any
+            if here.operation == "bitcast":
+                found = _bits(args[0], dtype)
+            elif here.value is None:
+                found = _OPERATIONS[here.operation](*args)
+            else:
+                given = {"input": inputs, "parameter": parameters}.get(here.operation)
+                found = here.value if given is None else given[int(here.value)]
+            known[here] = np.asarray(found).astype(dtype)  # of a convert, this is all there is to it
+    return [np.broadcast_to(known[each], shape) for each in results]
 
 
 def _bits(x: np.ndarray, dtype: Any) -> np.ndarray:
@@ -123,10 +89,10 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _mul_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     bits = 8 * a.dtype.itemsize
     if bits < 64:
-        return (a.astype(np.int64) * b.astype(np.int64)) >> bits
+        return (a.astype(np.int64) * b) >> bits
     a_low, b_low, a_high, b_high = a & 0xFFFFFFFF, b & 0xFFFFFFFF, a >> 32, b >> 32
     below = _unsigned(a_low) * _unsigned(b_low) >> np.uint64(32)
-    first = a_high * b_low + below.view(a.dtype)
+    first = a_high * b_low + below.view(np.int64)
     second = a_low * b_high + (first & 0xFFFFFFFF)
     return a_high * b_high + (first >> 32) + (second >> 32)
 

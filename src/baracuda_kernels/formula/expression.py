@@ -1,8 +1,7 @@
 """A formula as data: what it computes, as a graph of operations on single numbers.
 
 Python's operators and the functions of `operations` and `functions` build the graph; equal expressions are the same object. A number is
-computed in an element of its own, never in a float of 16 or 8 bits: those are widened to f32 where they are read and rounded where they are
-written. For 16 bits backends do that, for 8 bits the formula does, from and to a byte.
+computed in an element of its own, never in a 16-bit float: those are widened to f32 where they are read and rounded where they are written.
 """
 
 from __future__ import annotations
@@ -13,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from baracuda_kernels.core.bounded import Once
-from baracuda_kernels.core.element import FLOATS8, ElementKind
+from baracuda_kernels.core.element import ElementKind
 
 __all__ = [
-    "HALVES", "MOST_NUMBERS", "SHORT", "Expr", "Program", "Traced", "constant", "in_order", "input_of", "make", "number_beside",
-    "parameter_of", "read_by", "rebuilt", "register", "traced_like", "untraced",
+    "HALVES", "MOST_NUMBERS", "Expr", "Program", "Traced", "constant", "in_order", "input_of", "make", "number_beside", "parameter_of",
+    "read_by", "rebuilt", "register", "traced_like", "untraced",
 ]  # fmt: skip
 
-Number = float | int | bool | complex
+Number = float | int | bool
 HALVES = (ElementKind.F16, ElementKind.BF16)
-SHORT = (*HALVES, *FLOATS8)  # floats that are computed in f32
 MOST_NUMBERS = 64  # that a formula of the caller's is given with a launch
 
 _made: dict[tuple[Any, ...], Expr] = {}
@@ -34,8 +32,7 @@ class Expr:
     __slots__ = ("args", "element", "operation", "value")
 
     def __init__(self, operation: str, element: ElementKind, args: tuple[Expr, ...], value: Number | None) -> None:
-        self.operation, self.element, self.args = operation, element, args
-        self.value: Any = value
+        self.operation, self.element, self.args, self.value = operation, element, args, value
 
     def __bool__(self) -> bool:
         raise TypeError("a formula has no branches: `where(condition, a, b)` chooses between numbers, `&` and `|` join conditions")
@@ -120,22 +117,11 @@ class Traced(Expr):
 
     def number(self, value: Number) -> Expr:
         """A float as the next parameter. An integer or a boolean is a constant, as are floats of which there are too many."""
-        if self.element.is_complex and len(self.numbers) < MOST_NUMBERS - 1:
-            return self._complex_number(complex(value))
         if not self.element.is_float or len(self.numbers) == MOST_NUMBERS:
             return constant(value, self.element)
-        self.numbers.append(float(value))  # type: ignore[arg-type] # raises what says that a complex one is none
+        self.numbers.append(float(value))
         given = parameter_of(len(self.numbers) - 1)
         return given if self.element is given.element else make("convert", self.element, (given,))
-
-    def _complex_number(self, value: complex) -> Expr:
-        """Both of its parts as parameters; a real number has one."""
-        parts = (value.real, value.imag) if value.imag else (value.real,)
-        given = [parameter_of(len(self.numbers) + place) for place in range(len(parts))]
-        self.numbers += parts
-        if self.element.part is not ElementKind.F64:
-            given = [make("convert", self.element.part, (each,)) for each in given]
-        return make("complex", self.element, tuple(given)) if value.imag else given[0]
 
 
 def untraced(value: Expr) -> Expr:
@@ -150,9 +136,7 @@ def traced_like(value: Expr, like: Expr) -> Expr:
 
 def number_beside(value: Number, like: Expr) -> Expr:
     """A number that stands beside an expression, in its element."""
-    if isinstance(like, Traced):
-        return like.number(value)
-    return constant(value, like.element if isinstance(value, complex) else like.element.part)
+    return like.number(value) if isinstance(like, Traced) else constant(value, like.element)
 
 
 def _applied(operation: str, *args: Expr | Number) -> Expr:
@@ -175,26 +159,17 @@ def make(operation: str, element: ElementKind, args: tuple[Expr, ...] = (), valu
 
 def register(element: ElementKind) -> ElementKind:
     """What a number of that element is computed in."""
-    return ElementKind.F32 if element in SHORT else element
+    return ElementKind.F32 if element in HALVES else element
 
 
 def constant(value: Number, element: ElementKind) -> Expr:
-    kind: Any = bool if element is ElementKind.BOOL else float if element.is_float else complex if element.is_complex else int
+    kind = bool if element is ElementKind.BOOL else float if element.is_float else int
     return make("constant", element, value=kind(value))
 
 
 def input_of(place: int, element: ElementKind) -> Expr:
     """A number of the operand at that place, which holds such elements."""
-    read = _read_from(place, element)
-    if element not in FLOATS8:
-        return read
-    from baracuda_kernels.formula.float8 import widened  # which is about expressions
-
-    return widened(read, element)
-
-
-def _read_from(place: int, element: ElementKind) -> Expr:
-    return make("input", register(element.word), value=place)
+    return make("input", register(element), value=place)
 
 
 def parameter_of(place: int) -> Expr:
@@ -235,19 +210,12 @@ def rebuilt(value: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
 
 @dataclass(frozen=True)
 class Program:
-    """What a kernel computes of every element: the operands it reads, those it writes, and what it writes into each. What is given in f32 for a
-    float of 8 bits becomes the byte of the nearest one."""
+    """What a kernel computes of every element: the operands it reads, those it writes, and what it writes into each."""
 
     inputs: tuple[ElementKind, ...]
     outputs: tuple[ElementKind, ...]
     results: tuple[Expr, ...]
     parameters: int = 0
-
-    def __post_init__(self) -> None:
-        if any(element in FLOATS8 for element in self.outputs):
-            from baracuda_kernels.formula.float8 import stored  # which is about expressions
-
-            object.__setattr__(self, "results", tuple(map(stored, self.results, self.outputs)))
 
     @Once
     def order(self) -> list[Expr]:
@@ -295,9 +263,7 @@ def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[E
     if operation == "constant":
         return constant(_number(rest[0]), element)
     if operation == "input":
-        return _read_from(int(rest[0]), inputs[int(rest[0])])
-    if operation == "carried":
-        return make("carried", element, value=int(rest[0]))
+        return input_of(int(rest[0]), inputs[int(rest[0])])
     if operation != "parameter":
         return None
     if not 0 <= int(rest[0]) < parameters:
@@ -307,16 +273,12 @@ def _leaf(operation: str, element: ElementKind, rest: list[str], inputs: tuple[E
 
 def _of(operation: str, element: ElementKind, rest: list[str], known: list[Expr]) -> Expr:
     """An operation, checked like one that is traced: a text may come from anywhere."""
-    from baracuda_kernels.formula import complex, loops, operations
+    from baracuda_kernels.formula import operations
 
     args = [known[int(place)] for place in rest]
-    if operation in complex.PARTS:
-        return complex.of_parts(operation, *args)
     if operation in ("convert", "bitcast"):
         (value,) = args
         return operations.convert(value, element) if operation == "convert" else operations.bitcast(value, element)
-    if operation == "repeated":
-        return loops.checked(tuple(args))
     choices = {"where": operations.where, "rarely": operations.rarely}
     return choices[operation](*args) if operation in choices else operations.applied(operation, *args)
 

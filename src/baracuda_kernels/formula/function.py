@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
-from baracuda_kernels.formula.complex import is_complex, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, make, number_beside
 
-__all__ = ["COMPLEX", "FUNCTIONS", "ROUGH", "ComplexFunction", "ScalarFunction", "function", "no_derivative"]
+__all__ = ["FUNCTIONS", "ROUGH", "ScalarFunction", "function"]
 
 
 @dataclass(frozen=True)
@@ -26,27 +25,11 @@ class ScalarFunction:
     arity: int
 
     def __call__(self, *args: Expr | Number) -> Expr:
-        from baracuda_kernels.formula.operations import convert
-
         like = next(arg for arg in args if isinstance(arg, Expr))
         operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
-        if like.element.is_complex or any(is_complex(arg) for arg in operands):  # beside complex numbers, real ones are such
-            operands = tuple(convert(arg, whole_of(arg.element.part)) for arg in operands)
-            like = operands[0]
-        known = like.element.is_float or (like.element.is_complex and self.name in COMPLEX)
-        if len(args) != self.arity or not known or any(each.element is not like.element for each in operands):
+        if len(args) != self.arity or not like.element.is_float or any(each.element is not like.element for each in operands):
             raise TypeError(f"{self.name}: got {args}, wanted {self.arity} floats of one dtype")
         return make(self.name, like.element, operands)
-
-    def of_complex(self, gradient: Callable[..., Any] | None = None) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
-        """Declares what it comes to of complex numbers, made of their parts. Its derivative is the one it has, unless it has a gradient
-        of its own here, in which conjugates are taken."""
-
-        def declare(expansion: Callable[..., Expr]) -> Callable[..., Expr]:
-            COMPLEX[self.name] = ComplexFunction(expansion, gradient)
-            return expansion
-
-        return declare
 
     def roughly(self, expansion: Callable[..., Expr]) -> Callable[..., Expr]:
         """Declares what it comes to in f32 where results are rounded to 16-bit floats anyway: cheaper, and off by 2^-15 of the result at most."""
@@ -54,16 +37,8 @@ class ScalarFunction:
         return expansion
 
 
-class ComplexFunction(NamedTuple):
-    """A function of complex numbers: what it comes to, and its gradient where the derivative of the real function is not the same formula."""
-
-    expansion: Callable[..., Expr]
-    gradient: Callable[..., Any] | None
-
-
 FUNCTIONS: dict[str, ScalarFunction] = {}
 ROUGH: dict[str, Callable[..., Expr]] = {}
-COMPLEX: dict[str, ComplexFunction] = {}
 
 
 def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], ScalarFunction]:
@@ -76,8 +51,3 @@ def function(gradient: Callable[..., Any]) -> Callable[[Callable[..., Expr]], Sc
         return made
 
     return declare
-
-
-def no_derivative(d: Expr, y: Expr, *operands: Expr) -> NoReturn:
-    """The gradient of what no framework derives, or not twice."""
-    raise TypeError(f"{y.operation}: has no derivative here")

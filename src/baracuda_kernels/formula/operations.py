@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.complex import imag, is_complex, joined, real, whole_of
 from baracuda_kernels.formula.expression import Expr, Number, constant, make, number_beside
 
 __all__ = [
-    "NODES", "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
+    "OPERATIONS", "absolute", "applied", "bitcast", "ceil", "clz", "convert", "div_roughly", "eq", "exp2_roughly", "floor", "fma", "greater", "is_nan", "less",
     "log2_roughly", "mul_high", "ne", "popcount", "quotient", "rarely", "reciprocal", "remainder", "rint", "rsqrt_roughly", "shr_logical", "sqrt", "sqrt_roughly", "trunc",
     "where",
 ]  # fmt: skip
@@ -41,17 +40,10 @@ OPERATIONS: dict[str, tuple[int, Rule]] = {
     "quotient": (2, _same), "remainder": (2, _same), "mul_high": (2, _same), "popcount": (1, _same), "clz": (1, _same),
     "where": (3, _same), "rarely": (3, _same), "convert": (1, _same), "bitcast": (1, _same),
 }  # fmt: skip
-# All that a formula without functions is made of; the parts of complex numbers are replaced with the functions.
-NODES = frozenset((*OPERATIONS, "repeated", "carried", "input", "parameter", "constant"))
 F32_ONLY = ("div_roughly", "exp2_roughly", "log2_roughly", "rsqrt_roughly", "sqrt_roughly")
 FLOATS_ONLY = ("div", "reciprocal", "fma", "sqrt", "floor", "ceil", "trunc", "rint")
 INTEGERS_ONLY = ("shl", "shr", "shr_logical", "quotient", "remainder", "mul_high", "popcount", "clz")
 BITS = ("bit_and", "bit_or", "bit_xor", "bit_not")  # of integers and of booleans
-# Those that complex numbers have, also beside real ones, and what they give: until a kernel is made of them (`formula.complex`).
-OF_COMPLEX: dict[str, Rule] = {
-    "add": _same, "sub": _same, "mul": _same, "div": _same, "fma": _same, "neg": _same, "sqrt": _same, "absolute": lambda element: element.part,
-    "eq": _truth, "ne": _truth,
-}  # fmt: skip
 
 
 def applied(operation: str, *args: Expr | Number) -> Expr:
@@ -60,14 +52,7 @@ def applied(operation: str, *args: Expr | Number) -> Expr:
     like = next((arg for arg in args if isinstance(arg, Expr)), None)
     if like is None or len(args) != count:
         raise TypeError(f"{operation}: got {args}, wanted {count} operands, at least one of them an expression")
-    like = next((arg for arg in args if isinstance(arg, Expr) and arg.element.is_complex), like)
     operands = tuple(arg if isinstance(arg, Expr) else number_beside(arg, like) for arg in args)
-    if (
-        like.element.is_complex
-        and operation in OF_COMPLEX
-        and {each.element for each in operands} <= {like.element, like.element.part}
-    ):
-        return make(operation, OF_COMPLEX[operation](like.element), operands)
     if any(operand.element is not like.element for operand in operands):
         raise TypeError(f"{operation}: got {' and '.join(str(operand.element) for operand in operands)}, wanted one dtype")
     allowed = _allowed(operation, like.element)
@@ -99,24 +84,17 @@ def _chosen(operation: str, condition: Expr, a: Expr | Number, b: Expr | Number)
     if not isinstance(like, Expr) or condition.element is not ElementKind.BOOL:
         raise TypeError(f"{operation}: got {condition}, {a}, {b}; wanted a condition and two numbers, at least one an expression")
     first, second = (each if isinstance(each, Expr) else number_beside(each, like) for each in (a, b))
-    if first.element.part is second.element.part and is_complex(first) != is_complex(second):
-        first, second = (convert(each, whole_of(each.element.part)) for each in (first, second))
     if first.element is not second.element:
         raise TypeError(f"{operation}: got {first.element} and {second.element}, wanted one dtype")
     return first if first is second else make(operation, first.element, (condition, first, second))
 
 
 def convert(value: Expr, element: ElementKind) -> Expr:
-    """The same number in another element; of a boolean 1 or 0, and whether a number is not zero. Of a complex number the real part,
-    where only that has room."""
+    """The same number in another element; of a boolean 1 or 0, and whether a number is not zero."""
     if value.element is element:
         return value
     if element is ElementKind.BOOL:
         return ne(value, constant(0, value.element))
-    if element.is_complex:
-        return joined(convert(real(value), element.part), convert(imag(value), element.part))
-    if value.element.is_complex:
-        return convert(real(value), element)
     return make("convert", element, (value,))
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.complex import in_words
-from baracuda_kernels.formula.expression import Program, in_order, input_of, rebuilt
+from baracuda_kernels.formula.expression import Program, in_order
 
 __all__ = ["ELEMENT", "FEW", "FIRST", "OTHER", "PLACE", "SEVERAL", "Reduction"]
 
@@ -32,7 +31,6 @@ class Reduction:
     several: Program | None = (
         None  # of a contribution and SEVERAL elements after it, where that is cheaper than one after the other
     )
-    more_firsts: int = 0  # of so many other operands the first elements are appended too, last of all
 
     @property
     def state(self) -> tuple[ElementKind, ...]:
@@ -42,7 +40,7 @@ class Reduction:
     def elements(self) -> tuple[ElementKind, ...]:
         """The dtypes of the operands."""
         appended = self.append.inputs[len(self.state) :]
-        return appended[ELEMENT], *appended[OTHER : len(appended) - self.more_firsts]
+        return appended[ELEMENT], *appended[OTHER:]
 
     @property
     def place(self) -> ElementKind:
@@ -56,17 +54,6 @@ class Reduction:
     @property
     def results(self) -> tuple[ElementKind, ...]:
         return self.finish.outputs
-
-    def in_words(self) -> Reduction:
-        """For backends that have no complex numbers: see `complex.in_words`. Those of f64 are two operands, and so are their first ones."""
-        if not any(element.is_complex for element in (*self.elements, *self.results)):
-            return self
-        append = in_words(self.append)
-        more = self.elements.count(ElementKind.C128)
-        if more:
-            begin, order = len(self.state), [ELEMENT, 2, 3, 1, 4]  # the parts of an element, its index, the parts of the first one
-            append = _in_order(append, [*range(begin), *(begin + place for place in order)])
-        return Reduction(self.start, append, self.combine, in_words(self.finish), None, more)
 
     def uses(self, what: int) -> bool:
         """Whether the formula reads this part of a contribution: the element, its index, the first element or another operand."""
@@ -84,12 +71,4 @@ class Reduction:
     @classmethod
     def read(cls, text: str) -> Reduction:
         """The reduction of a text that `text` wrote."""
-        start, append, combine, finish, *several = (Program.read(part) for part in text.split("\n\n"))
-        return cls(start, append, combine, finish, several[0] if several else None)
-
-
-def _in_order(program: Program, order: list[int]) -> Program:
-    """The program with its inputs in another order: at each place the one that was at that of the order."""
-    inputs = tuple(program.inputs[place] for place in order)
-    leaves = {input_of(old, program.inputs[old]): input_of(new, program.inputs[old]) for new, old in enumerate(order)}
-    return Program(inputs, program.outputs, tuple(rebuilt(result, leaves) for result in program.results), program.parameters)
+        return cls(*(Program.read(part) for part in text.split("\n\n")))

@@ -28,7 +28,7 @@ PLANS = _by_name(
         """,
         "elementwise": """
             binary binary_backward binary_pair cast complex complex_backward gated_activation gated_activation_backward ternary
-            ternary_backward unary unary_backward unary_pair unary_pair_backward where where_backward
+            ternary_backward unary unary_backward unary_pair where where_backward
         """,
         "fusion": """
             fused fused_backward
@@ -72,44 +72,32 @@ FUNCTIONS = _by_name(
         """,
         "elementwise": """
             abs abs_backward acos acos_backward acosh acosh_backward add add_backward addcdiv addcdiv_backward addcmul
-            addcmul_backward affine affine_backward airy_ai airy_ai_backward angle angle_backward asin asin_backward asinh
-            asinh_backward atan atan2 atan2_backward atan_backward atanh atanh_backward bessel_j0 bessel_j0_backward bessel_j1
-            bessel_j1_backward bessel_y0 bessel_y0_backward bessel_y1 bessel_y1_backward beta beta_backward betainc
-            betainc_backward betaln betaln_backward bitcast bitwise_and bitwise_left_shift bitwise_not bitwise_or
-            bitwise_right_shift bitwise_xor boxcox boxcox1p boxcox1p_backward boxcox_backward cast cast_backward cbrt
-            cbrt_backward ceil ceil_backward celu celu_backward chebyshev_polynomial_t chebyshev_polynomial_u
-            chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_backward clz comb comb_backward complex complex_backward
-            conj conj_backward copysign copysign_backward cos cos_backward cosh cosh_backward ctz cube cube_backward dawsn
-            dawsn_backward deg2rad deg2rad_backward digamma digamma_backward div div_backward divmod divmod_backward elu
-            elu_backward entr entr_backward eq erf erf_backward erfc erfc_backward erfcx erfcx_backward erfinv erfinv_backward exp
-            exp1 exp1_backward exp2 exp2_backward exp_backward expi expi_backward expm1 expm1_backward expn expn_backward
-            factorial factorial_backward float_power float_power_backward floor floor_backward floor_divide floor_divide_backward
-            fma fma_backward fmax fmax_backward fmin fmin_backward fmod fmod_backward frac frac_backward fresnel fresnel_backward
-            frexp frexp_backward gamma gamma_backward gammasgn gcd ge geglu geglu_backward gelu gelu_backward gelu_tanh
-            gelu_tanh_backward glu glu_backward gt hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
-            hardswish_backward hardtanh hardtanh_backward heaviside hermite_polynomial_h hermite_polynomial_he hyp1f1
-            hyp1f1_backward hypot hypot_backward i0 i0_backward i0e i0e_backward i1 i1_backward i1e i1e_backward igamma
-            igamma_grad_a igammac imag imag_backward integer_pow integer_pow_backward isclose iscomplex isfinite isinf isnan
-            isneginf isposinf isreal kl_div_elementwise kl_div_elementwise_backward laguerre_polynomial_l lcm ldexp ldexp_backward
-            le leaky_relu leaky_relu_backward legendre_polynomial_p lerp lerp_backward lgamma lgamma_backward log log10
-            log10_backward log1mexp log1mexp_backward log1p log1p_backward log2 log2_backward log_backward log_ndtr
-            log_ndtr_backward logaddexp logaddexp2 logaddexp2_backward logaddexp_backward logical_and logical_not logical_or
-            logical_xor logit logit_backward logsigmoid logsigmoid_backward lt mantissa mantissa_backward maximum maximum_backward
-            minimum minimum_backward mish mish_backward modf modf_backward modified_bessel_k0 modified_bessel_k0_backward
-            modified_bessel_k1 modified_bessel_k1_backward mul mul_backward mulhi nan_to_num nan_to_num_backward ndtr
-            ndtr_backward ndtri ndtri_backward ne neg neg_backward nextafter nextafter_backward owens_t owens_t_backward poch
-            poch_backward polar polar_backward polygamma polygamma_backward population_count positive positive_backward pow
-            pow_backward prelu prelu_backward rad2deg rad2deg_backward random_gamma_grad real real_backward reciprocal
-            reciprocal_backward reduce_precision reduce_precision_backward reglu reglu_backward rel_entr rel_entr_backward relu
-            relu6 relu6_backward relu_backward remainder remainder_backward round round_backward round_decimals
-            round_decimals_backward rsqrt rsqrt_backward rsub rsub_backward scaled_modified_bessel_k0
-            scaled_modified_bessel_k0_backward scaled_modified_bessel_k1 scaled_modified_bessel_k1_backward selu selu_backward sgn
-            sgn_backward shift_right_logical shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
-            shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sici sici_backward sigmoid sigmoid_backward sign
-            sign_backward signbit silu silu_backward sin sin_backward sinc sinc_backward sinh sinh_backward softplus
-            softplus_backward softshrink softshrink_backward softsign softsign_backward spacing sparse_plus sparse_plus_backward
-            sparse_sigmoid sparse_sigmoid_backward spence spence_backward spherical_bessel_j0 spherical_bessel_j0_backward sqrt
-            sqrt_backward square square_backward squareplus squareplus_backward sub sub_backward swiglu swiglu_backward tan
+            addcmul_backward affine affine_backward angle angle_backward asin asin_backward asinh asinh_backward atan atan2
+            atan2_backward atan_backward atanh atanh_backward beta beta_backward betainc betainc_backward betaln betaln_backward
+            bitcast bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cast cast_backward cbrt
+            cbrt_backward ceil ceil_backward celu celu_backward clamp clamp_backward clz complex complex_backward conj
+            conj_backward copysign copysign_backward cos cos_backward cosh cosh_backward deg2rad deg2rad_backward digamma
+            digamma_backward div div_backward divmod divmod_backward elu elu_backward entr entr_backward eq erf erf_backward erfc
+            erfc_backward erfcx erfcx_backward erfinv erfinv_backward exp exp2 exp2_backward exp_backward expm1 expm1_backward
+            float_power float_power_backward floor floor_backward floor_divide floor_divide_backward fma fma_backward fmax
+            fmax_backward fmin fmin_backward fmod fmod_backward frac frac_backward frexp frexp_backward gamma gamma_backward gcd
+            ge geglu geglu_backward gelu gelu_backward gelu_tanh gelu_tanh_backward glu glu_backward gt hardshrink
+            hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward heaviside
+            hypot hypot_backward i0 i0_backward i0e i0e_backward i1 i1_backward i1e i1e_backward igamma igammac imag imag_backward
+            integer_pow integer_pow_backward isclose iscomplex isfinite isinf isnan isneginf isposinf isreal lcm ldexp
+            ldexp_backward le leaky_relu leaky_relu_backward lerp lerp_backward lgamma lgamma_backward log log10 log10_backward
+            log1mexp log1mexp_backward log1p log1p_backward log2 log2_backward log_backward log_ndtr log_ndtr_backward logaddexp
+            logaddexp2 logaddexp2_backward logaddexp_backward logical_and logical_not logical_or logical_xor logit logit_backward
+            logsigmoid logsigmoid_backward lt mantissa mantissa_backward maximum maximum_backward minimum minimum_backward mish
+            mish_backward modf modf_backward mul mul_backward mulhi nan_to_num nan_to_num_backward ndtr ndtr_backward ndtri
+            ndtri_backward ne neg neg_backward nextafter nextafter_backward polar polar_backward polygamma polygamma_backward
+            population_count positive positive_backward pow pow_backward prelu prelu_backward rad2deg rad2deg_backward real
+            real_backward reciprocal reciprocal_backward reduce_precision reduce_precision_backward reglu reglu_backward rel_entr
+            rel_entr_backward relu relu6 relu6_backward relu_backward remainder remainder_backward round round_backward
+            round_decimals round_decimals_backward rsqrt rsqrt_backward rsub rsub_backward selu selu_backward sgn sgn_backward
+            shift_right_logical sigmoid sigmoid_backward sign sign_backward signbit silu silu_backward sin sin_backward sinc
+            sinc_backward sinh sinh_backward softplus softplus_backward softshrink softshrink_backward softsign softsign_backward
+            sqrt sqrt_backward square square_backward squareplus squareplus_backward sub sub_backward swiglu swiglu_backward tan
             tan_backward tanh tanh_backward tanhshrink tanhshrink_backward threshold threshold_backward trunc trunc_backward
             trunc_divide trunc_divide_backward where where_backward xlog1py xlog1py_backward xlogy xlogy_backward zeta
         """,
@@ -121,15 +109,15 @@ FUNCTIONS = _by_name(
             nanquantile nanquantile_backward percentile percentile_backward quantile quantile_backward
         """,
         "reduction": """
-            all allclose amax amax_backward amin amin_backward aminmax aminmax_backward any argmax argmin array_equiv average
-            average_backward cosine_similarity cosine_similarity_backward count_nonzero dist dist_backward equal l1_norm
-            l1_norm_backward l2_norm l2_norm_backward linf_norm linf_norm_backward logmeanexp logmeanexp_backward logsumexp
-            logsumexp_backward matrix_norm matrix_norm_backward max_with_indices max_with_indices_backward mean mean_backward
-            min_with_indices min_with_indices_backward nanargmax nanargmin nanmax nanmax_backward nanmean nanmean_backward nanmin
-            nanmin_backward nanprod nanprod_backward nanstd nanstd_backward nansum nansum_backward nanvar nanvar_backward norm
-            norm_backward pairwise_distance pairwise_distance_backward prod prod_backward ptp ptp_backward reduce_xor std
-            std_backward std_mean std_mean_backward sum sum_backward sum_to_size trace trace_backward var var_backward var_mean
-            var_mean_backward vector_norm vector_norm_backward
+            all allclose amax amax_backward amin amin_backward aminmax aminmax_backward any argmax argmin average average_backward
+            cosine_similarity cosine_similarity_backward count_nonzero dist dist_backward equal l1_norm l1_norm_backward l2_norm
+            l2_norm_backward linf_norm linf_norm_backward logmeanexp logmeanexp_backward logsumexp logsumexp_backward matrix_norm
+            matrix_norm_backward max_with_indices max_with_indices_backward mean mean_backward min_with_indices
+            min_with_indices_backward nanargmax nanargmin nanmax nanmax_backward nanmean nanmean_backward nanmin nanmin_backward
+            nanprod nanprod_backward nanstd nanstd_backward nansum nansum_backward nanvar nanvar_backward norm norm_backward
+            pairwise_distance pairwise_distance_backward prod prod_backward ptp ptp_backward reduce_xor std std_backward std_mean
+            std_mean_backward sum sum_backward sum_to_size trace trace_backward var var_backward var_mean var_mean_backward
+            vector_norm vector_norm_backward
         """,
         "scan": """
             cummax cummax_backward cummin cummin_backward cumprod cumprod_backward cumsum cumsum_backward logcumsumexp
@@ -137,14 +125,6 @@ FUNCTIONS = _by_name(
         """,
         "softmax": """
             log_softmax log_softmax_backward softmax softmax_backward
-        """,
-    }
-)
-
-SHARED = _by_name(
-    {
-        "reduction": """
-            max min
         """,
     }
 )

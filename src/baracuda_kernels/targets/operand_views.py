@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import CompilesForViews
 from baracuda_kernels.core.layout import Layout, Shape
 
-__all__ = ["OperandView", "OverViews", "PartsAlongAxis", "Strides", "views_of_parts", "with_parts_along_axis"]
+__all__ = ["OperandView", "OverViews", "Strides", "views_of_parts"]
 
 
 class OperandView(NamedTuple):
@@ -26,30 +25,15 @@ class Strides(NamedTuple):
 
 
 def views_of_parts(layouts: Sequence[Layout | None]) -> tuple[list[Shape], list[OperandView]]:
-    """The strides of all operands that are there, and the views that have them: of complex numbers of f64 two, the real and the imaginary
-    parts. Those of f32 are words."""
+    """The strides of all operands that are there, and the views that have them: of complex numbers two, the real and the imaginary parts."""
     strides, views = [], []
     for operand, layout in enumerate(layouts):
         if layout is not None:
-            part = layout.element.part.size if layout.element is ElementKind.C128 else layout.element.size
+            part = layout.element.part.size
             for offset in range(0, layout.element.size, part):
                 strides.append(tuple(step * layout.element.size // part for step in layout.stride))
                 views.append(OperandView(operand, offset))
     return strides, views
-
-
-class PartsAlongAxis(NamedTuple):
-    """What kernels look at of a layout of complex numbers, whose parts are along one more axis."""
-
-    stride: Shape
-    element: ElementKind
-
-
-def with_parts_along_axis(layout: Layout | None) -> Any:
-    """The layout; of complex numbers that of their parts."""
-    if layout is None or not layout.element.is_complex:
-        return layout
-    return PartsAlongAxis((*(2 * step for step in layout.stride), 1), layout.element.part)
 
 
 class OverViews:

@@ -1,4 +1,4 @@
-"""A launch that is given only the operands that are there, and the numbers behind them."""
+"""A launch that is given only the operands that are there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from baracuda_kernels.core.kernel import CompilesWhenBound
 __all__ = ["of_present"]
 
 
-def of_present(bind: Callable[[tuple[Any, ...]], Any], numbers: int = 0) -> Callable[[Sequence[Any]], Any]:
-    """Wraps `bind` for operands of which some may be absent; so many numbers follow them all."""
+def of_present(bind: Callable[[tuple[Any, ...]], Any]) -> Callable[[Sequence[Any]], Any]:
+    """Wraps `bind` for operands of which some may be absent."""
 
     def bind_present(layouts: Sequence[Any]) -> Any:
         present = tuple(place for place, layout in enumerate(layouts) if layout is not None)
         launch = bind(tuple(layouts[place] for place in present))
-        return launch if len(present) == len(layouts) else _Chosen(launch, (*present, *range(len(layouts), len(layouts) + numbers)))
+        return launch if len(present) == len(layouts) else _Chosen(launch, present)
 
     return bind_present
 

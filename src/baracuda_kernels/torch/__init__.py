@@ -10,16 +10,16 @@ from baracuda_kernels.torch.operators import entry
 from baracuda_kernels.torch.patching import Report, patched
 
 __all__ = ["GatedRMSNorm", "Mamba2", "RMSNorm", "Report", "RotaryEmbedding", "fuse", "patched"]
-__all__ += list(registry.names())
+__all__ += list(registry.function_homes())
 
 
 def __getattr__(name: str) -> object:
     """An operator is registered when it is first asked for."""
-    if name not in registry.names():
+    if name not in registry.function_homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = entry(name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *registry.names()])
+    return sorted([*globals(), *registry.function_homes()])

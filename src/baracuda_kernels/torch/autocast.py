@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import _C
 
-from baracuda_kernels.arrays.torch_arrays import result_type
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.targets.aten import DTYPES
 from baracuda_kernels.torch import batching
@@ -53,7 +52,7 @@ LISTS: dict[str, dict[Rule, tuple[str, ...]]] = {  # by device, those of PyTorch
 }  # fmt: skip
 COMPOSED = {  # functions that in PyTorch have another name or several steps: the operator that decides about the result
     "average": "sum", "beta": "exp", "cbrt": "pow", "corrcoef": "matmul", "cov": "matmul", "cumulative_trapezoid": "cumsum",
-    "factorial": "exp", "fma": "addcmul", "gamma": "exp", "integer_pow": "pow", "l1_norm": "linalg_vector_norm", "l2_norm": "linalg_vector_norm",
+    "fma": "addcmul", "gamma": "exp", "integer_pow": "pow", "l1_norm": "linalg_vector_norm", "l2_norm": "linalg_vector_norm",
     "linf_norm": "linalg_vector_norm", "log1mexp": "log1p", "logmeanexp": "logsumexp", "matrix_norm": "linalg_matrix_norm",
     "nancumprod": "cumprod", "nancumsum": "cumsum", "nanpercentile": "nanquantile", "nanprod": "prod", "pairwise_distance": "norm",
     "percentile": "quantile", "sdpa": "scaled_dot_product_attention", "square": "pow", "ssd_chunk_scan": "matmul",
@@ -114,7 +113,7 @@ def _decided(
     given = {name: values[name] for name in function.inputs if values.get(name) is not None}
     own = {name: tensor.dtype for name, tensor in given.items()}
     device = next(iter(given.values())).device.type
-    alike = [name for name in own if function.inputs[name].is_computed_with]
+    alike = [name for name in own if function.inputs[name].element_rule == "element"]
     known = set(own.values()).issubset(DTYPES.values())  # others the function refuses
     if not (alike and known and device in LISTS and torch.is_autocast_enabled(device)):
         return own, None
@@ -140,11 +139,18 @@ def _ruled(function: Function, values: Mapping[str, Any], own: Mapping[str, torc
     elif rule is Rule.WIDEST:
         target = functools.reduce(torch.promote_types, (own[name] for name in reached))
     # What has an element of its own, such as a state, is f32 beside any 16-bit float.
-    elements = {name: target if function.inputs[name].is_computed_with else torch.float32 for name in reached}
+    elements = {name: target if function.inputs[name].element_rule == "element" else torch.float32 for name in reached}
     return {**own, **elements}
 
 
 @functools.cache
 def _promoted(operands: frozenset[tuple[torch.dtype, bool]]) -> torch.dtype:
     """The dtype that PyTorch promotes to; operands of rank 0 count only if they are of a higher category."""
-    return result_type(*[[dtype for dtype, has_axes in operands if has_axes is wanted] for wanted in (True, False)])
+    groups = [[dtype for dtype, has_axes in operands if has_axes is wanted] for wanted in (True, False)]
+    first, *rest = [functools.reduce(torch.promote_types, group) for group in groups if group]
+    return first if not rest or _kind(first) >= _kind(rest[0]) else torch.promote_types(first, rest[0])
+
+
+def _kind(dtype: torch.dtype) -> int:
+    """The category of a dtype: boolean, integer, float or complex."""
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else int(dtype is not torch.bool)

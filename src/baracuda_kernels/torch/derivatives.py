@@ -10,7 +10,6 @@ import torch
 from torch.autograd import forward_ad
 
 from baracuda_kernels.core import derivatives
-from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Unsupported
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -39,13 +38,6 @@ class TorchFunctions:
 
         of = operator(function.name)
         return of.describe({name: given[name] for name in of.schema.arguments})
-
-    @staticmethod
-    def is_complex(*arrays: torch.Tensor) -> bool:
-        return any(each.is_complex() for each in arrays)
-
-    def cast(self, x: torch.Tensor, dtype: Any) -> Any:
-        return x if ElementKind.of(x.dtype) is ElementKind.of(dtype) else self("cast")(x, dtype)
 
     @staticmethod
     def constant(x: torch.Tensor) -> torch.Tensor:

@@ -7,10 +7,10 @@ from baracuda_kernels.torch.operators import entry
 
 
 def __getattr__(name: str) -> object:
-    if name not in registry.names():
+    if name not in registry.function_homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return entry(name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *registry.names()]
+    return [*globals(), *registry.function_homes()]

@@ -77,20 +77,10 @@ def affine_backward(
     scale: A | float,
     shift: A | float,
 ) -> tuple[A | None, A | None, A | None]: ...
-def airy_ai(
-    input: A,
-) -> A: ...
-def airy_ai_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 def all(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def allclose(
     input: A,
@@ -103,9 +93,6 @@ def amax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def amax_backward(
     d_result: A,
@@ -113,17 +100,11 @@ def amax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def amin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def amin_backward(
     d_result: A,
@@ -131,17 +112,12 @@ def amin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def aminmax(
     input: A,
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def aminmax_backward(
     d_min: A,
@@ -152,8 +128,6 @@ def aminmax_backward(
     *,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def angle(
     input: A,
@@ -166,29 +140,16 @@ def any(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def argmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def argmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | None = ...,
-    keepdims: bool = ...,
-) -> A: ...
-def array_equiv(
-    a1: A,
-    a2: A,
 ) -> A: ...
 def asin(
     input: A,
@@ -232,9 +193,6 @@ def average(
     weights: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def average_backward(
     d_result: A,
@@ -243,38 +201,7 @@ def average_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
-def bessel_j0(
-    input: A,
-) -> A: ...
-def bessel_j0_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def bessel_j1(
-    input: A,
-) -> A: ...
-def bessel_j1_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def bessel_y0(
-    input: A,
-) -> A: ...
-def bessel_y0_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def bessel_y1(
-    input: A,
-) -> A: ...
-def bessel_y1_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 def beta(
     input: A | float,
     other: A | float,
@@ -331,28 +258,9 @@ def bitwise_xor(
     input: A | float,
     other: A | float,
 ) -> A: ...
-def boxcox(
-    x: A | float,
-    lmbda: A | float,
-) -> A: ...
-def boxcox1p(
-    x: A | float,
-    lmbda: A | float,
-) -> A: ...
-def boxcox1p_backward(
-    d_result: A,
-    x: A | float,
-    lmbda: A | float,
-) -> tuple[A | None, A | None]: ...
-def boxcox_backward(
-    d_result: A,
-    x: A | float,
-    lmbda: A | float,
-) -> tuple[A | None, A | None]: ...
 def cast(
     input: A,
     dtype: Any,
-    saturate: bool = False,
 ) -> A: ...
 def cast_backward(
     d_result: A,
@@ -381,22 +289,6 @@ def celu_backward(
     input: A,
     alpha: float = 1.0,
 ) -> A: ...
-def chebyshev_polynomial_t(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def chebyshev_polynomial_u(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def chebyshev_polynomial_v(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def chebyshev_polynomial_w(
-    input: A | float,
-    n: A | float,
-) -> A: ...
 def clamp(
     input: A | float,
     min: A | float | None = None,
@@ -411,15 +303,6 @@ def clamp_backward(
 def clz(
     input: A,
 ) -> A: ...
-def comb(
-    N: A | float,
-    k: A | float,
-) -> A: ...
-def comb_backward(
-    d_result: A,
-    N: A | float,
-    k: A | float,
-) -> tuple[A | None, A | None]: ...
 def complex(
     real: A,
     imag: A,
@@ -445,8 +328,6 @@ def copysign_backward(
 ) -> tuple[A | None, A | None]: ...
 def corrcoef(
     input: A,
-    *,
-    dtype: Any | None = None,
 ) -> A: ...
 def corrcoef_backward(
     d_result: A,
@@ -471,8 +352,6 @@ def cosine_similarity(
     x2: A,
     dim: int = 1,
     eps: float = 1e-08,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def cosine_similarity_backward(
     d_result: A,
@@ -481,16 +360,11 @@ def cosine_similarity_backward(
     result: A,
     dim: int = 1,
     eps: float = 1e-08,
-    *,
-    axis: int = ...,
 ) -> tuple[A, A]: ...
 def count_nonzero(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def cov(
     input: A,
@@ -498,9 +372,6 @@ def cov(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
-    dtype: Any | None = None,
-    ddof: int = ...,
-    unbiased: bool = ...,
 ) -> A: ...
 def cov_backward(
     d_result: A,
@@ -509,79 +380,53 @@ def cov_backward(
     correction: int = 1,
     fweights: A | None = None,
     aweights: A | None = None,
-    ddof: int = ...,
-    unbiased: bool = ...,
-) -> A: ...
-def ctz(
-    input: A,
-) -> A: ...
-def cube(
-    input: A,
-) -> A: ...
-def cube_backward(
-    d_result: A,
-    input: A,
 ) -> A: ...
 def cummax(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummax_backward(
     d_result: A,
     indices: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def cummin(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> tuple[A, A]: ...
 def cummin_backward(
     d_result: A,
     indices: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def cumprod(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int = ...,
 ) -> A: ...
 def cumprod_backward(
     d_result: A,
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def cumsum(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int = ...,
 ) -> A: ...
 def cumsum_backward(
     d_result: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid(
     y: A,
@@ -589,7 +434,6 @@ def cumulative_trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
-    axis: int = ...,
 ) -> A: ...
 def cumulative_trapezoid_backward(
     d_result: A,
@@ -598,15 +442,7 @@ def cumulative_trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
-    axis: int = ...,
 ) -> tuple[A, A | None]: ...
-def dawsn(
-    input: A,
-) -> A: ...
-def dawsn_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 def deg2rad(
     input: A,
 ) -> A: ...
@@ -620,8 +456,6 @@ def diff(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def diff_backward(
     d_result: A,
@@ -630,8 +464,6 @@ def diff_backward(
     dim: int = -1,
     prepend: A | None = None,
     append: A | None = None,
-    *,
-    axis: int = ...,
 ) -> tuple[A, A | None, A | None]: ...
 def digamma(
     input: A,
@@ -727,13 +559,6 @@ def erfinv_backward(
 def exp(
     input: A,
 ) -> A: ...
-def exp1(
-    input: A,
-) -> A: ...
-def exp1_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 def exp2(
     input: A,
 ) -> A: ...
@@ -745,33 +570,10 @@ def exp_backward(
     d_result: A,
     input: A,
 ) -> A: ...
-def expi(
-    input: A,
-) -> A: ...
-def expi_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 def expm1(
     input: A,
 ) -> A: ...
 def expm1_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def expn(
-    n: A | float,
-    x: A | float,
-) -> A: ...
-def expn_backward(
-    d_result: A,
-    n: A | float,
-    x: A | float,
-) -> tuple[A | None, A | None]: ...
-def factorial(
-    input: A,
-) -> A: ...
-def factorial_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -845,14 +647,6 @@ def frac_backward(
     d_result: A,
     input: A,
 ) -> A: ...
-def fresnel(
-    input: A,
-) -> tuple[A, A]: ...
-def fresnel_backward(
-    d_s: A,
-    d_c: A,
-    input: A,
-) -> A: ...
 def frexp(
     input: A,
 ) -> tuple[A, A]: ...
@@ -867,9 +661,6 @@ def gamma_backward(
     d_result: A,
     input: A,
 ) -> A: ...
-def gammasgn(
-    input: A,
-) -> A: ...
 def gcd(
     input: A | float,
     other: A | float,
@@ -882,8 +673,6 @@ def geglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def geglu_backward(
     d_result: A,
@@ -910,8 +699,6 @@ def glu(
     input: A,
     gate: A | None = None,
     dim: int = -1,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def glu_backward(
     d_result: A,
@@ -924,7 +711,6 @@ def gradient(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
-    axis: int = ...,
 ) -> A: ...
 def gradient_backward(
     d_result: A,
@@ -933,7 +719,6 @@ def gradient_backward(
     spacing: A | float = 1.0,
     dim: int = -1,
     edge_order: int = 1,
-    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def gt(
     input: A | float,
@@ -977,25 +762,6 @@ def heaviside(
     input: A | float,
     values: A | float,
 ) -> A: ...
-def hermite_polynomial_h(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def hermite_polynomial_he(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def hyp1f1(
-    a: A | float,
-    b: A | float,
-    x: A | float,
-) -> A: ...
-def hyp1f1_backward(
-    d_result: A,
-    a: A | float,
-    b: A | float,
-    x: A | float,
-) -> tuple[A | None, A | None, A | None]: ...
 def hypot(
     input: A | float,
     other: A | float,
@@ -1036,10 +802,6 @@ def i1e_backward(
 def igamma(
     input: A | float,
     other: A | float,
-) -> A: ...
-def igamma_grad_a(
-    a: A | float,
-    x: A | float,
 ) -> A: ...
 def igammac(
     input: A | float,
@@ -1089,23 +851,12 @@ def isposinf(
 def isreal(
     input: A,
 ) -> A: ...
-def kl_div_elementwise(
-    p: A | float,
-    q: A | float,
-) -> A: ...
-def kl_div_elementwise_backward(
-    d_result: A,
-    p: A | float,
-    q: A | float,
-) -> tuple[A | None, A | None]: ...
 def l1_norm(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def l1_norm_backward(
     d_result: A,
@@ -1115,8 +866,6 @@ def l1_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm(
     input: A,
@@ -1124,8 +873,6 @@ def l2_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def l2_norm_backward(
     d_result: A,
@@ -1135,12 +882,6 @@ def l2_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-) -> A: ...
-def laguerre_polynomial_l(
-    input: A | float,
-    n: A | float,
 ) -> A: ...
 def lcm(
     input: A | float,
@@ -1168,10 +909,6 @@ def leaky_relu_backward(
     input: A,
     negative_slope: float = 0.01,
 ) -> A: ...
-def legendre_polynomial_p(
-    input: A | float,
-    n: A | float,
-) -> A: ...
 def lerp(
     input: A | float,
     end: A | float,
@@ -1196,8 +933,6 @@ def linf_norm(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def linf_norm_backward(
     d_result: A,
@@ -1207,8 +942,6 @@ def linf_norm_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def log(
     input: A,
@@ -1255,16 +988,11 @@ def log_ndtr_backward(
 def log_softmax(
     x: A,
     axis: int = -1,
-    *,
-    dtype: Any | None = None,
-    dim: int = ...,
 ) -> A: ...
 def log_softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
-    *,
-    dim: int = ...,
 ) -> A: ...
 def logaddexp(
     input: A | float,
@@ -1286,19 +1014,15 @@ def logaddexp_backward(
 ) -> tuple[A | None, A | None]: ...
 def logcumsumexp(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def logcumsumexp_backward(
     d_result: A,
     input: A,
     result: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def logical_and(
     input: A | float,
@@ -1328,9 +1052,6 @@ def logmeanexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def logmeanexp_backward(
     d_result: A,
@@ -1338,9 +1059,6 @@ def logmeanexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def logsigmoid(
     input: A,
@@ -1353,9 +1071,6 @@ def logsumexp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def logsumexp_backward(
     d_result: A,
@@ -1363,9 +1078,6 @@ def logsumexp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def lt(
     input: A | float,
@@ -1383,10 +1095,6 @@ def matrix_norm(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
-    *,
-    dtype: Any | None = None,
-    axis: tuple[int, ...] = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def matrix_norm_backward(
     d_result: A,
@@ -1395,28 +1103,18 @@ def matrix_norm_backward(
     ord: str = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
-    *,
-    dtype: Any | None = None,
-    axis: tuple[int, ...] = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def max_with_indices(
     input: A,
-    dim: int = ...,
+    dim: int,
     keepdim: bool = False,
-    *,
-    axis: int = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def max_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int = ...,
+    dim: int,
     keepdim: bool = False,
-    *,
-    axis: int = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def maximum(
     input: A | float,
@@ -1433,8 +1131,6 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def mean_backward(
     d_result: A,
@@ -1444,8 +1140,6 @@ def mean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def median(
     input: A,
@@ -1453,8 +1147,6 @@ def median(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def median_backward(
     d_values: A,
@@ -1462,27 +1154,18 @@ def median_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def min_with_indices(
     input: A,
-    dim: int = ...,
+    dim: int,
     keepdim: bool = False,
-    *,
-    axis: int = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def min_with_indices_backward(
     d_values: A,
     input: A,
     indices: A,
-    dim: int = ...,
+    dim: int,
     keepdim: bool = False,
-    *,
-    axis: int = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def minimum(
     input: A | float,
@@ -1504,9 +1187,6 @@ def mode(
     input: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def mode_backward(
     d_values: A,
@@ -1514,29 +1194,12 @@ def mode_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def modf(
     input: A,
 ) -> tuple[A, A]: ...
 def modf_backward(
     d_fractional: A,
-    input: A,
-) -> A: ...
-def modified_bessel_k0(
-    input: A,
-) -> A: ...
-def modified_bessel_k0_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def modified_bessel_k1(
-    input: A,
-) -> A: ...
-def modified_bessel_k1_backward(
-    d_result: A,
     input: A,
 ) -> A: ...
 def mul(
@@ -1569,57 +1232,42 @@ def nanargmax(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanargmin(
     input: A,
     dim: int | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nancumprod(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int = ...,
 ) -> A: ...
 def nancumprod_backward(
     d_result: A,
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def nancumsum(
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int = ...,
 ) -> A: ...
 def nancumsum_backward(
     d_result: A,
     input: A,
-    dim: int = ...,
+    dim: int,
     reverse: bool = False,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def nanmax(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmax_backward(
     d_result: A,
@@ -1627,9 +1275,6 @@ def nanmax_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmean(
     input: A,
@@ -1637,8 +1282,6 @@ def nanmean(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmean_backward(
     d_result: A,
@@ -1648,8 +1291,6 @@ def nanmean_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmedian(
     input: A,
@@ -1657,8 +1298,6 @@ def nanmedian(
     keepdim: bool = False,
     *,
     return_indices: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A | tuple[A, A]: ...
 def nanmedian_backward(
     d_values: A,
@@ -1666,17 +1305,11 @@ def nanmedian_backward(
     indices: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmin(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanmin_backward(
     d_result: A,
@@ -1684,9 +1317,6 @@ def nanmin_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanpercentile(
     input: A,
@@ -1696,9 +1326,6 @@ def nanpercentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def nanpercentile_backward(
     d_result: A,
@@ -1709,18 +1336,11 @@ def nanpercentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def nanprod(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanprod_backward(
     d_result: A,
@@ -1728,10 +1348,6 @@ def nanprod_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanquantile(
     input: A,
@@ -1741,9 +1357,6 @@ def nanquantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def nanquantile_backward(
     d_result: A,
@@ -1754,9 +1367,6 @@ def nanquantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def nanstd(
     input: A,
@@ -1764,11 +1374,6 @@ def nanstd(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanstd_backward(
     d_result: A,
@@ -1778,11 +1383,6 @@ def nanstd_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nansum(
     input: A,
@@ -1790,8 +1390,6 @@ def nansum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nansum_backward(
     d_result: A,
@@ -1801,8 +1399,6 @@ def nansum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanvar(
     input: A,
@@ -1810,11 +1406,6 @@ def nanvar(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def nanvar_backward(
     d_result: A,
@@ -1824,11 +1415,6 @@ def nanvar_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def ndtr(
     input: A,
@@ -1870,9 +1456,6 @@ def norm(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def norm_backward(
     d_result: A,
@@ -1882,27 +1465,13 @@ def norm_backward(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Any | None = None,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
-def owens_t(
-    h: A | float,
-    a: A | float,
-) -> A: ...
-def owens_t_backward(
-    d_result: A,
-    h: A | float,
-    a: A | float,
-) -> tuple[A | None, A | None]: ...
 def pairwise_distance(
     x1: A,
     x2: A,
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
-    *,
-    keepdims: bool = ...,
 ) -> A: ...
 def pairwise_distance_backward(
     d_result: A,
@@ -1912,8 +1481,6 @@ def pairwise_distance_backward(
     p: float = 2.0,
     eps: float = 1e-06,
     keepdim: bool = False,
-    *,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def percentile(
     input: A,
@@ -1923,9 +1490,6 @@ def percentile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def percentile_backward(
     d_result: A,
@@ -1936,19 +1500,7 @@ def percentile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
-def poch(
-    z: A | float,
-    m: A | float,
-) -> A: ...
-def poch_backward(
-    d_result: A,
-    z: A | float,
-    m: A | float,
-) -> tuple[A | None, A | None]: ...
 def polar(
     abs: A,
     angle: A,
@@ -1959,8 +1511,8 @@ def polar_backward(
     angle: A | None,
 ) -> tuple[A, A]: ...
 def polygamma(
-    n: float,
     input: A,
+    n: float = 1,
 ) -> A: ...
 def polygamma_backward(
     d_result: A,
@@ -2001,8 +1553,6 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def prod_backward(
     d_result: A,
@@ -2012,16 +1562,11 @@ def prod_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def ptp(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def ptp_backward(
     d_result: A,
@@ -2029,9 +1574,6 @@ def ptp_backward(
     result: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def quantile(
     input: A,
@@ -2041,9 +1583,6 @@ def quantile(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def quantile_backward(
     d_result: A,
@@ -2054,9 +1593,6 @@ def quantile_backward(
     *,
     interpolation: str = "linear",
     stacked: bool | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
-    method: str = ...,
 ) -> A: ...
 def rad2deg(
     input: A,
@@ -2064,10 +1600,6 @@ def rad2deg(
 def rad2deg_backward(
     d_result: A,
     input: A,
-) -> A: ...
-def random_gamma_grad(
-    a: A | float,
-    sample: A | float,
 ) -> A: ...
 def real(
     input: A,
@@ -2098,16 +1630,11 @@ def reduce_xor(
     input: A,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def reglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def reglu_backward(
     d_result: A,
@@ -2154,8 +1681,6 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[False] = False,
-    dim: int | tuple[int, ...] = ...,
-    axis: int | tuple[int, ...] = ...,
 ) -> A: ...
 @overload
 def rms_norm(
@@ -2165,8 +1690,6 @@ def rms_norm(
     axes: int | tuple[int, ...] = -1,
     eps: float = 1e-06,
     return_rms: Literal[True],
-    dim: int | tuple[int, ...] = ...,
-    axis: int | tuple[int, ...] = ...,
 ) -> tuple[A, A]: ...
 def rms_norm_backward(
     dy: A,
@@ -2228,20 +1751,6 @@ def rsub_backward(
     other: A | float,
     alpha: float = 1.0,
 ) -> tuple[A | None, A | None]: ...
-def scaled_modified_bessel_k0(
-    input: A,
-) -> A: ...
-def scaled_modified_bessel_k0_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def scaled_modified_bessel_k1(
-    input: A,
-) -> A: ...
-def scaled_modified_bessel_k1_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
 @overload
 def sdpa(
     q: A,
@@ -2291,30 +1800,6 @@ def shift_right_logical(
     input: A | float,
     other: A | float,
 ) -> A: ...
-def shifted_chebyshev_polynomial_t(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def shifted_chebyshev_polynomial_u(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def shifted_chebyshev_polynomial_v(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def shifted_chebyshev_polynomial_w(
-    input: A | float,
-    n: A | float,
-) -> A: ...
-def sici(
-    input: A,
-) -> tuple[A, A]: ...
-def sici_backward(
-    d_si: A,
-    d_ci: A,
-    input: A,
-) -> A: ...
 def sigmoid(
     input: A,
 ) -> A: ...
@@ -2363,16 +1848,11 @@ def sinh_backward(
 def softmax(
     x: A,
     axis: int = -1,
-    *,
-    dtype: Any | None = None,
-    dim: int = ...,
 ) -> A: ...
 def softmax_backward(
     dy: A,
     y: A,
     axis: int = -1,
-    *,
-    dim: int = ...,
 ) -> A: ...
 def softplus(
     input: A,
@@ -2398,37 +1878,6 @@ def softsign(
     input: A,
 ) -> A: ...
 def softsign_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def spacing(
-    input: A,
-) -> A: ...
-def sparse_plus(
-    input: A,
-) -> A: ...
-def sparse_plus_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def sparse_sigmoid(
-    input: A,
-) -> A: ...
-def sparse_sigmoid_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def spence(
-    input: A,
-) -> A: ...
-def spence_backward(
-    d_result: A,
-    input: A,
-) -> A: ...
-def spherical_bessel_j0(
-    input: A,
-) -> A: ...
-def spherical_bessel_j0_backward(
     d_result: A,
     input: A,
 ) -> A: ...
@@ -2497,11 +1946,6 @@ def std(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def std_backward(
     d_result: A,
@@ -2511,11 +1955,6 @@ def std_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def std_mean(
     input: A,
@@ -2523,10 +1962,6 @@ def std_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def std_mean_backward(
     d_std: A,
@@ -2538,10 +1973,6 @@ def std_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def sub(
     input: A | float,
@@ -2560,8 +1991,6 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def sum_backward(
     d_result: A,
@@ -2571,8 +2000,6 @@ def sum_backward(
     keepdim: bool = False,
     *,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def sum_to_size(
     input: A,
@@ -2582,8 +2009,6 @@ def swiglu(
     gate: A,
     up: A | None = None,
     dim: int = -1,
-    *,
-    axis: int = ...,
 ) -> A: ...
 def swiglu_backward(
     d_result: A,
@@ -2624,14 +2049,10 @@ def threshold_backward(
 ) -> A: ...
 def trace(
     input: A,
-    offset: int = 0,
-    *,
-    dtype: Any | None = None,
 ) -> A: ...
 def trace_backward(
     d_result: A,
     input: A,
-    offset: int = 0,
 ) -> A: ...
 def trapezoid(
     y: A,
@@ -2639,7 +2060,6 @@ def trapezoid(
     *,
     dx: float = 1.0,
     dim: int = -1,
-    axis: int = ...,
 ) -> A: ...
 def trapezoid_backward(
     d_result: A,
@@ -2648,7 +2068,6 @@ def trapezoid_backward(
     *,
     dx: float = 1.0,
     dim: int = -1,
-    axis: int = ...,
 ) -> tuple[A, A | None]: ...
 def trunc(
     input: A,
@@ -2672,11 +2091,6 @@ def var(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def var_backward(
     d_result: A,
@@ -2686,11 +2100,6 @@ def var_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def var_mean(
     input: A,
@@ -2698,10 +2107,6 @@ def var_mean(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> tuple[A, A]: ...
 def var_mean_backward(
     d_var: A,
@@ -2713,32 +2118,24 @@ def var_mean_backward(
     *,
     correction: float = 1.0,
     keepdim: bool = False,
-    axis: int | tuple[int, ...] | None = ...,
-    ddof: float = ...,
-    unbiased: bool = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm(
     input: A,
-    ord: float = 2.0,
     dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
     *,
+    ord: float = 2.0,
+    keepdim: bool = False,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def vector_norm_backward(
     d_result: A,
     input: A,
     result: A,
-    ord: float = 2.0,
     dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
     *,
+    ord: float = 2.0,
+    keepdim: bool = False,
     dtype: Any | None = None,
-    axis: int | tuple[int, ...] | None = ...,
-    keepdims: bool = ...,
 ) -> A: ...
 def where(
     condition: A,
@@ -2750,8 +2147,6 @@ def where_backward(
     d_result: A,
     input_value: float | None = None,
     other_value: float | None = None,
-    input_element: Any | None = None,
-    other_element: Any | None = None,
 ) -> tuple[A | None, A | None]: ...
 def xlog1py(
     input: A | float,
@@ -2775,21 +2170,3 @@ def zeta(
     input: A | float,
     other: A | float,
 ) -> A: ...
-def max(
-    input: A,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    other: Any = None,
-    axis: Any = ...,
-    keepdims: bool = ...,
-) -> Any: ...
-def min(
-    input: A,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    other: Any = None,
-    axis: Any = ...,
-    keepdims: bool = ...,
-) -> Any: ...

@@ -98,21 +98,22 @@ def _first_derivative(operator: Operator, gradient: Gradient, for_transforms: bo
         ctx.save_for_backward(*map(everything.__getitem__, kept))
         ctx.options = [*map(arguments.__getitem__, options)]
         for place in elements:
-            ctx.options.append(None if arguments[place] is None else arguments[place].dtype)
+            ctx.options.append(arguments[place].dtype)
         if broadcast:
             ctx.shapes = [None if arguments[place] is None else arguments[place].shape for place in differentiated]
         if len(results) > 1:
-            places = absent(arguments) if schema.conditional else without_gradient
-            ctx.mark_non_differentiable(*map(results.__getitem__, places))
-            ctx.set_materialize_grads(False)
-        if len(gradient.upstream) > 1:
-            ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
+            tell_apart(ctx, results, arguments)
         return outcome
 
-    def absent(arguments: tuple[Any, ...]) -> set[int]:
-        """The places of results without a gradient, and of those that this problem does not have."""
-        values = dict(zip(schema.arguments, arguments, strict=True))
-        return {*without_gradient, *(place for name, place in output.items() if not schema.is_there(name, values))}
+    def tell_apart(ctx: Any, results: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        places = without_gradient
+        if schema.conditional:
+            values = dict(zip(schema.arguments, arguments, strict=True))
+            places = {*places, *(place for name, place in output.items() if not schema.is_there(name, values))}
+        ctx.mark_non_differentiable(*map(results.__getitem__, places))
+        ctx.set_materialize_grads(False)
+        if len(gradient.upstream) > 1:
+            ctx.forms = [(result.shape, result.dtype, result.device) for result in results]
 
     def backward(ctx: Any, *upstream: Any) -> Any:
         if {*map(type, upstream)} == {NoneType}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +17,11 @@ import torch
 from torch import _C
 from torch.autograd import forward_ad
 
-from baracuda_kernels.arrays.torch_arrays import FRAMEWORK
 from baracuda_kernels.core import descriptor, registry
 from baracuda_kernels.core.arrays import glance
 from baracuda_kernels.core.bounded import Bounded
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import Error, Unsupported, rejection
-from baracuda_kernels.core.forms import OneOf
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.core.preference import Determinism, PlanPreference
@@ -106,10 +104,9 @@ class Operator:
             warnings.warn(str(refusal), stacklevel=5)
         return self.compute(*given, **named, preference=None)
 
-    def _copied(self, given: tuple[Any, ...], named: Mapping[str, Any], refused: Collection[str]) -> dict[str, Any]:
+    def _copied(self, given: tuple[Any, ...], named: dict[str, Any], refused: Collection[str]) -> dict[str, Any]:
         """The arguments by name, with a contiguous copy of each input that is refused, or was with the same layout before."""
-        given, named = self.function.meant(given, named)
-        values = {**dict(zip(self.schema.positional, given, strict=False)), **named}
+        values = dict(zip(self.schema.positional, given, strict=False)) | named
         for name in self.schema.inputs:
             seen = glance(values.get(name))
             if seen is not None and (name in refused or self._refused.get((name, seen[1]))):
@@ -136,7 +133,7 @@ class Operator:
         given: dict[str, Any] = dict(self.schema.always)
         for name, value in values.items():
             form: Any = self.form(name, value, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
-            given[name] = View(self.name, name, form, FRAMEWORK) if name in self.schema.inputs and form is not None else form
+            given[name] = View(self.name, name, form) if name in self.schema.inputs and form is not None else form
         return self.function.describe(**given)
 
     def form(self, name: str, tensor: torch.Tensor, shape: Shape) -> SimpleNamespace:
@@ -178,7 +175,7 @@ def _nothing_beside(values: dict[str, Any]) -> torch.Tensor:
 
 def _entry(of: Operator) -> Callable[..., Any]:
     """The public function of an operator."""
-    known = of.schema.known.union(of.function.synonyms)
+    known = of.schema.known
     spread = getattr(of.function, "spread", None)  # of functions that make other arguments of those given
     others = [entry(name) for name in getattr(of.function, "CALLS", ())]  # by which they do so
 
@@ -258,17 +255,4 @@ def operator(name: str) -> Operator:
 @_made_once
 def entry(name: str) -> Callable[..., Any]:
     """The public function of that name."""
-    of = registry.called(name)
-    return _entry(operator(name)) if isinstance(of, Function) else _choice(of)
-
-
-def _choice(of: OneOf) -> Callable[..., Any]:
-    """The public function of a name that several share."""
-
-    def call(*given: Any, **named: Any) -> Any:
-        name, arguments = of.chosen(given, named)
-        return entry(name)(**arguments)
-
-    call.__name__ = call.__qualname__ = of.name
-    call.__doc__, call.__signature__ = of.__doc__, of.public  # type: ignore[attr-defined] # as inspect looks for it
-    return call
+    return _entry(operator(name))

@@ -62,7 +62,6 @@ class Schema:
         self.named = self.arguments[self.leading :]
         self.defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
         self.known = frozenset(function.declared.parameters)
-        self.has_forms = type(function).meant is not Function.meant  # so that calls without names may mean others too
 
     def text(self) -> str:
         arguments = ", ".join(f"{self._type(name)} {name}" for name in self.arguments)
@@ -71,15 +70,12 @@ class Schema:
 
     def bind(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter of the function with its value, as a call with these has it."""
-        if named or self.has_forms:
-            given, named = self.function.meant(given, named)
         values = dict(self.defaults)
         values.update(zip(self.positional[: len(given)], given, strict=False))  # Dynamo of PyTorch 2.9 wants them equally long
         values.update(named)
         twice = [name for name in self.positional[: len(given)] if name in named] if named else ()
         if len(values) != len(self.known) or len(given) > len(self.positional) or twice or not self.known.issuperset(named):
             self.function.bind(given, named)  # which says what is wrong
-        values = self.function.along_all(values) if self.function.along else values
         return self.function.separated(values) if self.function.scalars else values
 
     def plain(self, values: Mapping[str, Any]) -> list[Any]:

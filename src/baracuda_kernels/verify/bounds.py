@@ -12,13 +12,12 @@ from baracuda_kernels.core.sku import MathPrecision, PrecisionGuarantee
 
 # Relative error of a whole output; the second number holds for the backward of attention or of a scan.
 _BOUNDS = {ElementKind.F32: (2e-6, 4e-6), ElementKind.F16: (6e-4, 1.5e-3), ElementKind.BF16: (4e-3, 1e-2)}
-_BOUNDS |= dict.fromkeys((ElementKind.F8E4M3FN, ElementKind.F8E4M3FNUZ), (6.25e-2, 6.25e-2))  # half a unit in the last place
-_BOUNDS |= dict.fromkeys((ElementKind.F8E5M2, ElementKind.F8E5M2FNUZ), (1.25e-1, 1.25e-1))
 _COARSER = {  # what a kernel multiplies in bounds its outputs too, where that has fewer bits than they have
     MathPrecision.TF32: (1.2e-3, 3e-3),  # the bits of f16, but inputs are rounded to it too
     MathPrecision.F16: _BOUNDS[ElementKind.F16],
     MathPrecision.BF16: _BOUNDS[ElementKind.BF16],
 }
+_EXACT = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8, ElementKind.BOOL)
 
 
 def error_bound(
@@ -29,7 +28,7 @@ def error_bound(
     Beside a `guarantee`, a result of products in fewer bits is judged by those.
     """
     element = (element_of(descriptor) if element is None else element).part
-    if not element.is_float:
+    if element in _EXACT:
         return 0.0
     coarser = 0.0 if guarantee is None else _COARSER.get(guarantee.math_precision, (0.0, 0.0))[cases.is_long_chain()]
     if element is ElementKind.F64:
@@ -72,10 +71,7 @@ def relative_error(result: Any, expected: Any, floor: float = 0.0) -> float:
     return distance / scale if scale > 0.0 else math.inf
 
 
-_LAST_PLACES = {  # digits of the fraction, and the least exponent
-    ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), ElementKind.F16: (10, -14), ElementKind.BF16: (7, -126),
-    ElementKind.F8E4M3FN: (3, -6), ElementKind.F8E5M2: (2, -14), ElementKind.F8E4M3FNUZ: (3, -7), ElementKind.F8E5M2FNUZ: (2, -15),
-}  # fmt: skip
+_LAST_PLACES = {ElementKind.F64: (52, -1022), ElementKind.F32: (23, -126), ElementKind.F16: (10, -14), ElementKind.BF16: (7, -126)}
 
 
 def ulps(result: Any, expected: Any, element: ElementKind) -> Any:

@@ -14,13 +14,8 @@ from baracuda_kernels.core.layout import Shape, element_span, row_major
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
 
 GUARD = 0xA5
-NAN, NAN_ALONE = 0xFF, 0x80  # all ones is a NaN in every float format but those that have just one
+NAN = 0xFF  # all ones is a NaN in every float format
 GUARD_BYTES = 256
-
-
-def nan_of(element: ElementKind) -> int:
-    """The byte of which a NaN may be made."""
-    return NAN_ALONE if element.value.endswith("uz") else NAN
 
 
 def _contiguous(shape: Shape) -> tuple[Shape, int]:
@@ -93,7 +88,7 @@ class Placed:
         self.bytes = numpy.full(size - size % element.size, GUARD, numpy.uint8)
         assert self.first + lowest >= 0
         if values is None:
-            self._elements(self.bytes)[...] = numpy.frombuffer(bytes([nan_of(element)] * element.size), f"V{element.size}")[0]
+            self._elements(self.bytes)[...] = numpy.frombuffer(bytes([NAN] * element.size), f"V{element.size}")[0]
         else:
             self._elements(self.bytes)[...] = encode(values, element).view(f"V{element.size}").reshape(shape)
         self.before = self.bytes.copy()

@@ -18,7 +18,7 @@ from baracuda_kernels.verify.allocation import device_allocations, python_bytes,
 from baracuda_kernels.verify.bounds import parts, ulps
 from baracuda_kernels.verify.case import Case, Depth, Origin
 from baracuda_kernels.verify.extremes import CHANGES, misplaced
-from baracuda_kernels.verify.memory import LAYOUTS, nan_of
+from baracuda_kernels.verify.memory import LAYOUTS, NAN
 from baracuda_kernels.verify.other_process import digest, digest_elsewhere
 from baracuda_kernels.verify.trial import Trial, compared, launched, mixed_layouts, partners, reference_outputs
 from baracuda_kernels.verify.wrong_operands import Situation, spoilings
@@ -123,7 +123,7 @@ def _unwritten(trial: Trial, name: str) -> int:
     """Elements that still hold the NaN that was there before, where a number should be."""
     placed = trial.operands[name]
     size = placed.element.part.size
-    before = (placed.words.reshape(-1).view(numpy.uint8).reshape(-1, size) == nan_of(placed.element)).all(axis=1)
+    before = (placed.words.reshape(-1).view(numpy.uint8).reshape(-1, size) == NAN).all(axis=1)
     return int((before & numpy.isfinite(trial.expected[name]).reshape(-1)).sum()) if placed.element.part.is_float else 0
 
 

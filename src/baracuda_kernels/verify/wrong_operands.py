@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -120,8 +119,7 @@ def missing(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
 
 def wrong_shape(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
     placed = situation.placed[operand.name]
-    longer = (*placed.shape[:-1], placed.shape[-1] + 1) if placed.shape else (2,)
-    for wrong in (longer, (*placed.shape, 1), placed.shape[1:]):
+    for wrong in ((*placed.shape[:-1], placed.shape[-1] + 1), (*placed.shape, 1), placed.shape[1:]):
         if wrong not in operand.shapes(situation.descriptor):
             other = Placed(wrong, placed.element, "contiguous", device=placed.device)
             yield Spoiled(operand.name, ReasonCode.SHAPE, {operand.name: other.view()})
@@ -166,7 +164,7 @@ def read_only(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
 
 def self_overlap(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
     """All of an output in one place: an array of a framework, as only those can be made so."""
-    if operand.writes and math.prod(situation.placed[operand.name].shape) > 1:
+    if operand.writes and situation.placed[operand.name].shape:
         import torch
 
         repeated = torch.zeros(1, device=str(situation.plan.device)).expand(situation.placed[operand.name].shape)
@@ -186,8 +184,7 @@ def overlap(situation: Situation, operand: Operand) -> Iterator[Spoiled]:
         named = min(name, other, key=order.index) if situation.operands[other].writes else name
         memory = placed.bytes if placed.on_device is None else placed.on_device
         shifted = TensorMut.strided(memory, shape, row_major(shape), placed.first + 1, element=element)
-        if math.prod(shape) > 1:  # a single element further on is another's
-            yield Spoiled(named, ReasonCode.ALIAS, {name: shifted})
+        yield Spoiled(named, ReasonCode.ALIAS, {name: shifted})
         if other not in operand.may_be and name not in situation.operands[other].may_be:
             yield Spoiled(named, ReasonCode.ALIAS, {name: placed.view()})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from typing import Any
 
 import numpy
@@ -12,7 +11,6 @@ import torch
 
 import baracuda_kernels as bk
 import baracuda_kernels.torch as bt
-from baracuda_kernels.core.element import COMPLEXES, LIMITS
 from baracuda_kernels.core.encoding import NUMPY_NAMES, decode, encode, rounded
 from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.targets.aten import DTYPES
@@ -52,24 +50,7 @@ def numbers(element: E) -> Any:
         return encode([False, True], element)
     if not element.is_float:
         limits = numpy.iinfo(NUMPY_NAMES[element])
-        some = [
-            0,
-            1,
-            2,
-            100,
-            127,
-            128,
-            200,
-            255,
-            256,
-            32767,
-            32768,
-            2**24 + 1,
-            2**31 - 1,
-            2**53 + 1,
-            2**62 + 2**40 + 1,
-            2**63 + 2**40 + 1,
-        ]
+        some = [0, 1, 2, 100, 127, 128, 200, 255, 256, 32767, 32768, 2**24 + 1, 2**31 - 1, 2**53 + 1, 2**62 + 2**40 + 1]
         inside = [each for number in some for each in (number, -number) if limits.min <= each <= limits.max]
         return numpy.array([*inside, limits.min, limits.max], NUMPY_NAMES[element]).view(numpy.uint8)
     some = [0.0, 0.3, 0.5, 1.0, 1.5, 2.5, 127.5, 127.99, 128.0, 128.5, 200.0, 255.5, 256.0, 32768.0, 65504.0, 65519.0, 65520.0, 1e5,
@@ -82,12 +63,11 @@ def expected(values: Any, source: E, target: E) -> Any:
     tensor = torch.from_numpy(values.copy()).view(DTYPES[source])
     if not source.is_float or target.is_float or target is E.BOOL:
         return tensor.to(DTYPES[target])
-    low, high = LIMITS[target]
-    whole = [0 if math.isnan(x) else low if x < low else high if x > high else int(x) for x in tensor.double().tolist()]
-    found = torch.from_numpy(numpy.array(whole, NUMPY_NAMES[target]))
-    fits = (tensor.double() > low - 1.0) & (tensor.double() < float(high))
-    assert torch.equal(found[fits], tensor[fits].to(DTYPES[target]))
-    return found
+    limits = torch.iinfo(DTYPES[target])
+    fits = (tensor.double() >= limits.min) & (tensor.double() < float(limits.max) + (1 if target is not E.I64 else 0))
+    safe = torch.where(fits, tensor, 0).to(DTYPES[target])
+    beyond = torch.where(tensor > 0, limits.max, torch.where(tensor < 0, limits.min, 0)).to(DTYPES[target])
+    return torch.where(fits, safe, beyond)
 
 
 def is_normal_bf16(values: Any) -> Any:
@@ -105,24 +85,10 @@ def test_every_pair(kernel: str, target: E) -> None:
         if is_interpreted and E.BF16 in (source, target):
             # The interpreter cuts off where a GPU rounds, and takes subnormal bf16 for 0.
             values = values.reshape(-1, source.size)[is_normal_bf16(decode(values, source))].reshape(-1)
-        if source in (E.F64, E.I32, E.I64, E.U32, E.U64) and target in (E.F16, E.BF16):
+        if source in (E.F64, E.I32, E.I64) and target in (E.F16, E.BF16):
             continue  # which PyTorch rounds twice
         found = torch.from_numpy(ran(kernel, values, source, target)).view(DTYPES[target])
         torch.testing.assert_close(found, expected(values, source, target), rtol=0, atol=0, equal_nan=True, msg=f"{source}")
-
-
-@pytest.mark.parametrize("target", [*ALL, *COMPLEXES])
-def test_complex_numbers(kernel: str, target: E) -> None:
-    """Of their numbers the real part, where there is no room for both; whether they are zero, by both."""
-    special = numpy.array([0.0, -0.0, 1.5, -300.0, 98304.0, numpy.inf, numpy.nan])
-    real, imag = (each.reshape(-1) for each in numpy.meshgrid(special, special))
-    for source in (E.C64, E.C128):
-        joined = torch.complex(torch.tensor(real), torch.tensor(imag)).to(DTYPES[source])
-        whole = expected(joined.real.contiguous().view(torch.uint8).numpy(), source.part, target) if target in INTEGERS else None
-        values = joined.view(torch.float32 if source is E.C64 else torch.float64).view(torch.uint8).numpy()
-        found = torch.from_numpy(ran(kernel, values, source, target)).view(DTYPES[target])
-        wanted = (joined if target.is_complex or target is E.BOOL else joined.real).to(DTYPES[target]) if whole is None else whole
-        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True, msg=f"{source}")
 
 
 def between_halves(element: E) -> tuple[Any, Any, Any]:
@@ -180,9 +146,11 @@ def test_bits() -> None:
 
 def test_what_is_no_element() -> None:
     x = numpy.zeros(3, numpy.float32)
-    for nonsense in ("f7", numpy.str_, 3, None):
+    for nonsense in ("f7", numpy.uint32, 3, None):
         with pytest.raises(bk.InvalidProblem, match="dtype has the wrong type"):
             bk.cast(x, nonsense)
+    with pytest.raises(bk.InvalidProblem, match=r"result_element.*c64"):
+        bk.cast(x, numpy.complex64)
     assert bk.cast(x, float).dtype == numpy.float32 and bk.cast(x, dtype=bk.ElementKind.I8).dtype == numpy.int8
 
 

@@ -39,7 +39,7 @@ def _tried(plan: Any) -> list[tuple[Any, E]]:
     """Every row in every element; unless everything is asked for every row in one or two, and every element in some row."""
     kinds = [kind for other, kind in (each.values for each in KINDS) if other is plan]
     rows = [(kind, element) for kind in kinds for element in plan.descriptor_type.TABLE[kind.value].elements]
-    every = [(kind, element) for kind, element in rows if element.part.is_float or not plan.descriptor_type.IS_BACKWARD]
+    every = [(kind, element) for kind, element in rows if element.is_float or not plan.descriptor_type.IS_BACKWARD]
     values = [set(enumerate(each)) for each in every]
     few = {*one_of_each(values), *one_of_each(values, len(values) // 2)}
     return every if conftest.SLOW else [every[place] for place in sorted(few)]

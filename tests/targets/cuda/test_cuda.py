@@ -361,7 +361,7 @@ def test_a_driver_error_is_typed_and_leaves_the_process_usable() -> None:
 
     job = Job("softmax", "triton.softmax", bk.SoftmaxDescriptor(bk.SoftmaxKind.SOFTMAX, (4, 8), 1, F32))
     job.run()
-    launch: Any = job.plan.admit(job.args).launch
+    launch: Any = job.plan.admit(job.args)
     function = launch.vectors.load()
     with pytest.raises(DriverError, match="CUDA_ERROR_INVALID_VALUE") as caught:
         driver().launch(function, 0, 0, 0)

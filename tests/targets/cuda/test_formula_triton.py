@@ -21,7 +21,6 @@ from baracuda_kernels.core.layout import Layout
 from baracuda_kernels.formula import operations
 from baracuda_kernels.formula.expression import Expr, Program, constant, in_order, input_of, make, parameter_of
 from baracuda_kernels.formula.fast_path import usual
-from baracuda_kernels.formula.loops import repeated
 from baracuda_kernels.formula.operations import (
     BITS,
     F32_ONLY,
@@ -35,7 +34,6 @@ from baracuda_kernels.formula.operations import (
     fma,
     log2_roughly,
     reciprocal,
-    remainder,
     rsqrt_roughly,
     sqrt_roughly,
     where,
@@ -145,26 +143,6 @@ def by_python(function: Callable[..., int]) -> Callable[..., Any]:
         return numpy.array(results, f"u{bits // 8}").view(args[0].dtype)
 
     return apply
-
-
-@pytest.mark.parametrize("layout", ["flat", "tiled", "one number"])
-def test_loops_end_for_each_element(layout: str) -> None:
-    """Euclid's, of as many steps as each pair takes; twice, and with numbers that are the same for all."""
-
-    def gcd(a: Expr, b: Expr) -> Expr:
-        return repeated(lambda x, y: y > 0, lambda x, y: (y, remainder(x, y)), a, b)
-
-    a, b = input_of(0, E.I64), input_of(1, E.I64)
-    program = Program((E.I64, E.I64), (E.I64,), (gcd(a, b) + gcd(constant(720720, E.I64), a) * 2,))
-    rng = numpy.random.default_rng(6)
-    x, y = (rng.integers(0, 1 << 40, (7, 130)) for _ in range(2))
-    if layout == "tiled":
-        x = numpy.ascontiguousarray(x.T).T
-    elif layout == "one number":
-        x, y = numpy.broadcast_to(x[:1, :1], x.shape), numpy.broadcast_to(y[:1], y.shape)
-    out = numpy.zeros((7, 130), numpy.int64)
-    run(program, [x, y, out])
-    numpy.testing.assert_array_equal(out, numpy.gcd(x, y) + 2 * numpy.gcd(x, 720720))
 
 
 WANTED: dict[str, Callable[..., Any]] = {

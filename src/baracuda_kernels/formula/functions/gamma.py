@@ -26,27 +26,13 @@ from baracuda_kernels.formula.functions.pieces import (
 from baracuda_kernels.formula.functions.powers import pow
 from baracuda_kernels.formula.operations import absolute, eq, fma, is_nan, rarely, reciprocal, rint, sqrt, where
 
-__all__ = ["digamma", "factorial", "gamma", "lgamma", "polygamma", "trigamma", "zeta"]
+__all__ = ["digamma", "gamma", "lgamma", "polygamma", "trigamma", "zeta"]
 
 DIGAMMA_ZERO = (0.46163214496836236, -1.5522348162858677e-17)  # less 1, as a sum
 DIGAMMA_ZEROS = (-0.5040830082644554, -1.5734984731623905, -2.6107208684441446, -3.635293366436901)
 FAR = 8  # from where the fits for large numbers hold
 # As many terms as an error of 2e-9, for operands in F32, and of 1e-13 take wherever they are used.
 ZETA = ((3, fits.EULER_MACLAURIN[:7]), (5, fits.EULER_MACLAURIN))  # of the sum itself, and what corrects the integral
-
-
-def _bends() -> tuple[Coefficients, ...]:
-    """The negative of each derivative of c = π cot(π x), divided by c² + π², and by c where that is left over: polynomials of c²."""
-    powers, found = [1.0], []
-    for order in range(8):
-        found.append(tuple(powers[order % 2 :: 2]))
-        risen = [0.0, *(-(k + 2) * each for k, each in enumerate(powers))]
-        fallen = [-(pi**2) * k * each for k, each in enumerate(powers)][1:]
-        powers = [each + (fallen[k] if k < len(fallen) else 0.0) for k, each in enumerate(risen)]
-    return tuple(found)
-
-
-BENDS = _bends()
 
 Sums = tuple[int, Coefficients]
 
@@ -118,24 +104,23 @@ def _polygamma_gradient(d: Expr, y: Expr, n: Expr, x: Expr) -> tuple[None, Expr]
 
 @function(_polygamma_gradient)
 def polygamma(n: Expr, x: Expr) -> Expr:
-    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the eighth, NaN there of higher ones."""
+    """The derivative of digamma of order n = 1, 2, 3 ...; for x < 0 up to the fourth, NaN there of higher ones."""
     sums = by_element(x, *ZETA)
     return in_f64(lambda n, x: _polygamma(n, x, sums), n, x)
 
 
 def _polygamma(n: Expr, x: Expr, sums: Sums) -> Expr:
-    left, turn = (x < 0.5) & (n <= len(BENDS)), _turn(x)
+    left, turn = (x < 0.5) & (n <= 4), _turn(x)
     y, _ = _reflected(x, left)
     size = _hurwitz(n + 1, y, _lgamma_right(n + 1, n), sums)
-    # The derivatives of c = π cot(π x) are polynomials of it, all of them with the factor c² + π².
+    # The derivatives of π cot(π x) are polynomials of it.
     cotangent = fraction(turn * turn, fits.COTANGENT) / turn
     square = cotangent * cotangent
-    bends = [polynomial(square, each) for each in BENDS]
-    bent, is_odd = bends[-1], _is_odd(n)
-    for order, bend in enumerate(bends[:-1], 1):
-        bent = where(eq(n, order), bend, bent)
-    bent = where(is_odd, bent, cotangent * bent) * (square + pi**2)
-    right = where(is_odd, size, -size)
+    slope = square + pi**2
+    third = 2 * slope * fma(square, 3.0, pi**2)
+    fourth = -8 * cotangent * slope * fma(square, 3.0, 2 * pi**2)
+    bent = where(eq(n, 1), slope, where(eq(n, 2), -2 * cotangent * slope, where(eq(n, 3), third, fourth)))
+    right = where(_is_odd(n), size, -size)
     return where(n < 1, nan, where(left, bent - size, where(x < 0, nan, right)))
 
 
@@ -360,23 +345,3 @@ def _gamma(x: Expr) -> Expr:
     sine = where(_is_odd(rint(x)), -turn, turn) * polynomial(turn * turn, fits.SINE)
     pole = where(eq(x, 0), 1 / x, nan)
     return where(left, where(eq(turn, 0), pole, 1 / sine / (power * rest) / power), power * rest * power)
-
-
-def _factorial_gradient(d: Expr, y: Expr, x: Expr) -> Expr:
-    return in_f64(lambda d, x: where(x < 0, 0, d * (gamma(x + 1) * digamma(x + 1))), d, x)
-
-
-@function(_factorial_gradient)
-def factorial(x: Expr) -> Expr:
-    """Γ(x + 1), an integer where x is one; 0 below 0."""
-    return in_f64(_factorial, x)
-
-
-def _factorial(x: Expr) -> Expr:
-    value = _gamma(x + 1)
-    return where(x < 0, 0, where(eq(rint(x), x) & (value < 2.0**43), rint(value), value))
-
-
-@factorial.roughly
-def _factorial_roughly(x: Expr) -> Expr:
-    return where(x < 0, 0, _gamma_roughly(x + 1))

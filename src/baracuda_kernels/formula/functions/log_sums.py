@@ -111,7 +111,7 @@ def _log1mexp_roughly(x: Expr) -> Expr:
 @function(lambda d, r, x, y: (d / x, -(d / y)))
 def rel_entr_slope(x: Expr, y: Expr) -> Expr:
     """Along x: log(x / y) + 1, which may cancel."""
-    return in_f64(rel_entr_slope, x, y) if x.element is ElementKind.F32 else log_ratio(x, y) + 1
+    return in_f64(rel_entr_slope, x, y) if x.element is ElementKind.F32 else _log_ratio(x, y) + 1
 
 
 @rel_entr_slope.roughly
@@ -126,14 +126,14 @@ def _rel_entr_slope_roughly(x: Expr, y: Expr) -> Expr:
 def rel_entr(x: Expr, y: Expr) -> Expr:
     """x log(x / y); 0 where x is 0, infinite where one of the two is negative."""
     if x.element is ElementKind.F64:
-        found = where((x > 0) & (y > 0), x * log_ratio(x, y), choose(eq(x, 0) & (y >= 0), 0.0, inf, x.element))
+        found = where((x > 0) & (y > 0), x * _log_ratio(x, y), choose(eq(x, 0) & (y >= 0), 0.0, inf, x.element))
         return where(is_nan(x) | is_nan(y), x + y, found)
     quotient = x * reciprocal(y)
     k, scale = exponent_in_place(quotient)
     return _unless_extreme(x, y, quotient, log_short(k, ratio(fma(x, scale, -y), y)))
 
 
-def log_ratio(x: Expr, y: Expr) -> Expr:
+def _log_ratio(x: Expr, y: Expr) -> Expr:
     """log(x / y) of positive numbers; around 1 the logarithm is lost in the rounding of the ratio."""
     quotient = x / y
     apart = where((quotient > 1e-300) & (quotient < 1e300), log(quotient), log(x) - log(y))

@@ -13,8 +13,7 @@ from baracuda_kernels.formula.operations import bitcast, fma, reciprocal, rsqrt_
 
 __all__ = [
     "HALF_PI", "LN2", "FloatFormat", "bits_of", "by_element", "choose", "fast_two_sum", "format_of", "nearest", "parts", "polynomial",
-    "power_of_two", "ratio", "root_roughly", "sign_bit", "to_bits", "two_product", "two_sum",
-    "with_sign",
+    "power_of_two", "ratio", "root_roughly", "sign_bit", "to_bits", "two_product", "with_sign",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -77,13 +76,6 @@ def fast_two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """The sum and what rounding took from it, where |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
-
-
-def two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """The sum and what rounding took from it, whichever is larger."""
-    total = a + b
-    of_b = total - a
-    return total, (a - (total - of_b)) + (b - of_b)
 
 
 def two_product(a: Expr, b: Expr | Number) -> tuple[Expr, Expr]:

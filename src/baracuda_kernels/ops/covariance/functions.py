@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.forms import Converting
 from baracuda_kernels.core.function import function
-from baracuda_kernels.core.view import Dtype, View, element_from
+from baracuda_kernels.core.view import View
 from baracuda_kernels.ops.covariance.covariance import CovBackwardPlan, CovPlan
 from baracuda_kernels.ops.covariance.descriptor import CovBackwardDescriptor, CovDescriptor, CovKind
 
 __all__ = ["corrcoef", "corrcoef_backward", "cov", "cov_backward"]
 
 
-def _element(input: View, dtype: object) -> ElementKind:
-    return input.element if dtype is None else element_from(input.function, "dtype", dtype)
-
-
-@function(CovPlan, gradient="cov_backward", kind=Converting)
-def cov(
-    input: View, *, correction: int = 1, fweights: View | None = None, aweights: View | None = None, dtype: Dtype | None = None
-) -> CovDescriptor:
+@function(CovPlan, gradient="cov_backward")
+def cov(input: View, *, correction: int = 1, fweights: View | None = None, aweights: View | None = None) -> CovDescriptor:
     """The covariance matrix of variables (rows) over observations (columns)."""
     often = None if fweights is None else fweights.element
-    return CovDescriptor(CovKind.COV, input.shape, _element(input, dtype), correction, often, aweights is not None)
+    return CovDescriptor(CovKind.COV, input.shape, input.element, correction, often, aweights is not None)
 
 
 @function(CovBackwardPlan)
@@ -34,10 +26,10 @@ def cov_backward(
     return CovBackwardDescriptor(CovKind.COV, input.shape, input.element, correction, often, aweights is not None)
 
 
-@function(CovPlan, gradient="corrcoef_backward", kind=Converting)
-def corrcoef(input: View, *, dtype: Dtype | None = None) -> CovDescriptor:
+@function(CovPlan, gradient="corrcoef_backward")
+def corrcoef(input: View) -> CovDescriptor:
     """The correlation matrix of variables (rows) over observations (columns)."""
-    return CovDescriptor(CovKind.CORRCOEF, input.shape, _element(input, dtype))
+    return CovDescriptor(CovKind.CORRCOEF, input.shape, input.element)
 
 
 @function(CovBackwardPlan)

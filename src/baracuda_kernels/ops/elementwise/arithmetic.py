@@ -232,7 +232,7 @@ def _parts(x: Expr) -> tuple[Expr, Expr]:
 
 def power_of_integers(base: Expr, exponent: Expr) -> Expr:
     """An integer power by squaring, wrapping around. Negative powers are 0, except of 1 and -1."""
-    signed = not exponent.element.is_unsigned
+    signed = exponent.element is not ElementKind.U8
     found, square = where(eq(exponent & 1, 0), 1, base), base
     for place in range(1, exponent.element.size * 8 - signed):
         square = square * square

@@ -43,7 +43,7 @@ from baracuda_kernels.ops.elementwise.arithmetic import (
     with_sign_of,
 )
 from baracuda_kernels.ops.elementwise.formats import next_after
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, REAL, Choice, ElementwiseRow, Parameter
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -84,7 +84,7 @@ def _shift(shifted: Callable[[Expr, Expr], Expr], beyond: Callable[[Expr], Expr]
 
 
 def _sign_alone(x: Expr) -> Expr:
-    return _none(x) if x.element.is_unsigned else x >> (8 * x.element.size - 1)
+    return _none(x) if x.element is ElementKind.U8 else x >> (8 * x.element.size - 1)
 
 
 def _none(x: Expr) -> Expr:
@@ -177,7 +177,7 @@ ARITHMETIC = (
         operands=("input", "weight"), by_channel=True),
 )  # fmt: skip
 COMPARISONS = tuple(
-    ElementwiseRow(name, formula, says, REAL, BOOL, differentiable=False)
+    ElementwiseRow(name, formula, says, ALL, BOOL, differentiable=False)
     for name, formula, says in (
         ("eq", eq, "x = y."),
         ("ne", ne, "x != y; NaN differs from itself."),

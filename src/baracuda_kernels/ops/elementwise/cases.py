@@ -23,13 +23,7 @@ __all__ = ["ElementByElement", "ElementwiseCases"]
 # every one of them is among what is drawn.
 CORNERS = ((31, 33), (), (5, 0, 3), (3, 1009), (70_001,), (2, 1, 3, 1, 2, 1, 5, 2))
 TELLING = ("gelu", "neg", "logical_not", "atan2", "add", "logical_xor", "lerp", "clamp", "swiglu")
-SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod", "fresnel")
-MIXED = {  # for problems of an element, operands that are converted to it
-    ElementKind.F32: ((-1, ElementKind.BF16), (0, ElementKind.I32)),
-    ElementKind.F64: ((0, ElementKind.F32),),
-    ElementKind.F16: ((-1, ElementKind.U8),),
-    ElementKind.I32: ((-1, ElementKind.I8),),
-}
+SHOWN = ("exp", "gelu", "tanh", "relu", "add", "div", "atan2", "addcmul", "lerp", "swiglu", "frexp", "divmod")
 SHOWCASE, CUDA_SHOWCASE = (4096, 4096), (16384, 8192)
 
 
@@ -75,21 +69,13 @@ class ElementwiseCases(ElementByElement):
         for kind in telling[: 2 if element is ElementKind.F32 else 1]:
             for shape in CORNERS if element.is_float else CORNERS[:3]:
                 yield self.descriptor(kind, shape, element)
-        if element in (ElementKind.F32, ElementKind.I32, ElementKind.C64) and self._numbers(element):
+        if element in (ElementKind.F32, ElementKind.I32) and self._numbers(element):
             yield self.descriptor(telling[0], CORNERS[0], element, **self._numbers(element))
-        for place, own in MIXED.get(element, ()):
-            yield self.descriptor(telling[0], CORNERS[0], element, **{f"{self.descriptor.OPERANDS[place]}_element": own})
-        if element is ElementKind.F32 and not self.descriptor.IS_BACKWARD:
-            yield self.descriptor(telling[0], CORNERS[0], element, stored_element=ElementKind.BF16)
 
-    def _numbers(self, element: ElementKind) -> dict[str, complex]:
+    def _numbers(self, element: ElementKind) -> dict[str, float]:
         """A number for each operand but the first, where there can be some."""
         names = [f"{name}_value" for name in self.descriptor.OPERANDS[1:]]
-        return {
-            name: 0.5 if element.is_float else 0.5 - 2j if element.is_complex else 1.0
-            for name in names
-            if hasattr(self.descriptor, name)
-        }
+        return {name: 0.5 if element.is_float else 1.0 for name in names if hasattr(self.descriptor, name)}
 
     def draw(self, random: Random, element: ElementKind) -> ElementwiseDescriptor:
         kind, shape = random.choice(self.kinds(element)), self.drawn_shape(random)
@@ -111,17 +97,13 @@ class ElementwiseCases(ElementByElement):
 
     def inputs(self, descriptor: ElementwiseDescriptor, rng: Any) -> dict[str, Any]:
         """Operands from the row's domain; the gradient of the result is left to chance."""
-        drawn = {}
+        domain, drawn = descriptor.row.domain, {}
         for place, name in enumerate(descriptor.OPERANDS):
-            low, high = descriptor.row.domain_for(descriptor.element, place)
+            low, high = domain[min(place, len(domain) - 1)]
             values = rng.uniform(low, high, descriptor.shape)
-            own = descriptor.elements[place]
-            if own.is_complex:
-                drawn[name] = values + 1j * rng.uniform(low, high, descriptor.shape)
-                continue
-            if own.is_unsigned or descriptor.element.is_unsigned:
+            if descriptor.element is ElementKind.U8:
                 values = abs(values)
-            drawn[name] = values if own.is_float else values.round()
+            drawn[name] = values if descriptor.element.is_float else values.round()
         return drawn
 
 

@@ -11,7 +11,7 @@ from baracuda_kernels.ops.elementwise import reference_cast
 from baracuda_kernels.ops.elementwise.cast_cases import CastCases
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
-from baracuda_kernels.ops.elementwise.rows import STORED
+from baracuda_kernels.ops.elementwise.rows import ALL
 
 __all__ = ["CastArgs", "CastPlan"]
 
@@ -28,6 +28,6 @@ class CastPlan(Plan[CastDescriptor, CastArgs]):
     reference = staticmethod(reference_cast.cast)
     cases = CastCases(CastDescriptor)
     kernels = (
-        Kernel("llvm.cast", BackendKind.NUMBA, "llvm:elementwise", in_its_register, STORED, (rank_at_most("shape", 8),)),
-        Kernel("triton.cast", BackendKind.TRITON, "triton:elementwise", in_its_register, STORED, (rank_at_most("shape", 8),)),
+        Kernel("llvm.cast", BackendKind.NUMBA, "llvm:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
+        Kernel("triton.cast", BackendKind.TRITON, "triton:elementwise", in_its_register, ALL, (rank_at_most("shape", 8),)),
     )

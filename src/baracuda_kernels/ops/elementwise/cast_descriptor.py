@@ -10,20 +10,13 @@ from enum import Enum
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import Program, input_of
-from baracuda_kernels.ops.elementwise.rounding import converted, within
-from baracuda_kernels.ops.elementwise.rows import STORED
+from baracuda_kernels.ops.elementwise.rounding import converted
+from baracuda_kernels.ops.elementwise.rows import ALL
 
 __all__ = ["CastDescriptor", "CastKind"]
 
-BITS = {
-    1: ElementKind.U8,
-    2: ElementKind.I16,
-    4: ElementKind.I32,
-    8: ElementKind.I64,
-    16: ElementKind.C128,
-}  # as which bits are moved, by their bytes
+BITS = {1: ElementKind.U8, 2: ElementKind.I16, 4: ElementKind.I32, 8: ElementKind.I64}  # as which bits are moved, by their bytes
 
 
 class CastKind(Enum):
@@ -39,14 +32,11 @@ class CastDescriptor(OnElements):
     element: ElementKind  # what is read
     result_element: ElementKind  # what is written
     kind: CastKind = CastKind.CAST  # the same numbers, or the same bits
-    saturate: bool = False  # whether what is beyond the least or largest number becomes that one, rather than infinity, NaN or what bits are left
 
     def check(self) -> Iterator[Reason]:
         yield from extents_not_negative(shape=self.shape)
-        if self.result_element not in STORED:
-            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", self.result_element, " or ".join(map(str, STORED)))
-        elif self.kind is CastKind.BITCAST and self.saturate:
-            yield Reason(ReasonCode.INCONSISTENT, "saturate", True, "False, as bits stay what they are")
+        if self.result_element not in ALL:
+            yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "result_element", self.result_element, " or ".join(map(str, ALL)))
         elif self.kind is CastKind.BITCAST and self.element is not self.result_element:
             if self.element.size != self.result_element.size:
                 wanted = f"an element of {self.element.size} bytes, as {self.element} has"
@@ -56,7 +46,7 @@ class CastDescriptor(OnElements):
 
     @property
     def program(self) -> Program:
-        return _program(self.element, self.result_element, self.kind, self.saturate)
+        return _program(self.element, self.result_element, self.kind)
 
     @property
     def numbers(self) -> Numbers:
@@ -64,8 +54,7 @@ class CastDescriptor(OnElements):
 
 
 @functools.cache
-def _program(source: ElementKind, target: ElementKind, kind: CastKind, saturate: bool) -> Program:
+def _program(source: ElementKind, target: ElementKind, kind: CastKind) -> Program:
     if kind is CastKind.BITCAST:
         source = target = BITS[source.size]
-    given = input_of(0, source)
-    return Program((source,), (target,), expanded((converted(within(given, target) if saturate else given, target),)))
+    return Program((source,), (target,), (converted(input_of(0, source), target),))

@@ -21,10 +21,11 @@ from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason
 from baracuda_kernels.core.sku import BackendKind, OpCategory
 from baracuda_kernels.core.tensor import TensorMut, TensorRef
-from baracuda_kernels.formula.complex import imag, joined, real
 from baracuda_kernels.formula.derive import expanded
-from baracuda_kernels.formula.expression import Program, input_of
+from baracuda_kernels.formula.expression import Expr, Program, input_of
 from baracuda_kernels.formula.functions.trigonometry import cos, sin
+from baracuda_kernels.formula.operations import bitcast, convert
+from baracuda_kernels.ops.elementwise.arithmetic import bits_of
 from baracuda_kernels.ops.elementwise.cases import ElementByElement
 from baracuda_kernels.ops.elementwise.guarantee import in_its_register
 
@@ -33,6 +34,7 @@ __all__ = [
     "ComplexPlan",
 ]  # fmt: skip
 
+WORD = ElementKind.I64  # what a complex number of f32 is read and written as
 OF_PARTS = {ElementKind.F32: ElementKind.C64, ElementKind.F64: ElementKind.C128}
 
 
@@ -64,12 +66,17 @@ class ComplexDescriptor(OnElements):
         return self.kind is ComplexKind.POLAR
 
     @property
+    def in_words(self) -> bool:
+        """Whether a complex number is read and written at once, and not part by part."""
+        return self.result_element.size == WORD.size
+
+    @property
     def numbers(self) -> Numbers:
         return ()
 
     @property
     def program(self) -> Program:
-        return _program(self.kind, self.element, self.IS_BACKWARD)
+        return _program(self.kind, self.element, self.IS_BACKWARD, self.in_words)
 
 
 @dataclass(frozen=True)
@@ -80,19 +87,30 @@ class ComplexBackwardDescriptor(ComplexDescriptor):
 
 
 @functools.cache
-def _program(kind: ComplexKind, element: ElementKind, is_backward: bool) -> Program:
-    whole = OF_PARTS[element]
+def _program(kind: ComplexKind, element: ElementKind, is_backward: bool, in_words: bool) -> Program:
+    """A complex number is one operand where it is a word, else two: its parts."""
+    complexes = (WORD,) if in_words else (element, element)
     if not is_backward:
         first, second = (input_of(place, element) for place in range(2))
         parts = (first, second) if kind is ComplexKind.COMPLEX else (first * cos(second), first * sin(second))
-        return Program((element, element), (whole,), expanded([joined(*parts)]))
-    z = input_of(0, whole)
-    first, second = real(z), imag(z)
+        return Program((element, element), complexes, expanded(_word(*parts) if in_words else parts))
+    first, second = _parts(input_of(0, WORD)) if in_words else (input_of(place, element) for place in range(2))
     if kind is ComplexKind.COMPLEX:
-        return Program((whole,), (element, element), (first, second))
-    size, angle = (input_of(1 + place, element) for place in range(2))
+        return Program(complexes, (element, element), (first, second))
+    size, angle = (input_of(len(complexes) + place, element) for place in range(2))
     along, across = first * cos(angle) + second * sin(angle), second * cos(angle) - first * sin(angle)
-    return Program((whole, element, element), (element, element), expanded([along, size * across]))
+    return Program((*complexes, element, element), (element, element), expanded([along, size * across]))
+
+
+def _word(real: Expr, imag: Expr) -> tuple[Expr]:
+    """Both parts as one word, the first in the lower half, as they lie in memory."""
+    low, high = (convert(bits_of(part), WORD) for part in (real, imag))
+    return ((high << 32) | (low & (1 << 32) - 1),)
+
+
+def _parts(word: Expr) -> tuple[Expr, Expr]:
+    low, high = (bitcast(convert(half, ElementKind.I32), ElementKind.F32) for half in (word, word >> 32))
+    return low, high
 
 
 class ComplexCases(ElementByElement):
@@ -146,8 +164,8 @@ def _reference_backward(descriptor: ComplexBackwardDescriptor, d_result: Any, in
 def _kernels(name: str) -> tuple[Kernel, ...]:
     limits, elements = (rank_at_most("shape", 8),), tuple(OF_PARTS)
     return (
-        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:elementwise", in_its_register, elements, limits),
-        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:elementwise", in_its_register, elements, limits),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:of_complexes", in_its_register, elements, limits),
+        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:of_complexes", in_its_register, elements, limits),
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda_kernels.core import registry
-from baracuda_kernels.core.derivatives import Rule, elementwise, refuse_complex
+from baracuda_kernels.core.derivatives import Rule, elementwise
 from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.identity import remembered
@@ -17,10 +16,7 @@ from baracuda_kernels.ops.fusion.tracing import Trace
 __all__ = ["composition", "tangent"]
 
 
-def tangent(function: Function) -> Rule | None:
-    gradient = function.backward()
-    if gradient is not None and len(gradient.upstream) > 1:  # of two results there is no forward mode yet
-        return None
+def tangent(function: Function) -> Rule:
     return _TANGENTS.get(function.name) or elementwise(function)
 
 
@@ -35,20 +31,11 @@ def _of_row(function: Function) -> Rule:
 
     def rule(f: Any, **given: Any) -> Any:
         problem = f.describe(function, given)
-        every = [given[name] for name in function.inputs]
-        arrays = [each for each in every if each is not None]
-        refuse_complex(f, function, arrays)
-        upstream = every[: -len(problem.values)]
-        # Whatever operands are in memory: of some ops the result is wider than what they are converted to.
-        own = max((each.dtype for each in upstream if each is not None), key=lambda dtype: dtype.itemsize)
-        arrays = [f.cast(each, own) for each in arrays]
+        upstream, *operands = (given[name] for name in function.inputs)
+        arrays = [each for each in (upstream, *operands) if each is not None]
         present = tuple(number is None for number in problem.values)
-        numbers = written([problem.numbers] * len(FLOATS))  # those of this call
-        targets = [
-            getattr(problem, f"d_{name}_element") for name, is_there in zip(problem.OPERANDS, present, strict=True) if is_there
-        ]
-        slopes = zip(_slopes(type(problem), problem.kind, present), targets, strict=True)
-        found = (f.cast(f(each.name)(numbers, *arrays), target) for each, target in slopes)
+        numbers = written([problem.numbers] * len(FLOATS))
+        found = (f(each.name)(numbers, *arrays) for each in _slopes(type(problem), problem.kind, present))
         return tuple(next(found) if is_there else None for is_there in present)
 
     return rule
@@ -58,8 +45,7 @@ def _of_row(function: Function) -> Rule:
 def _slopes(descriptor: type[ElementwiseDescriptor], kind: Any, present: tuple[bool, ...]) -> tuple[Formula, ...]:
     """The gradient of each operand that is present, of that of the result, the operands and the row's numbers."""
     row = descriptor.TABLE[kind.value]
-    operands = 1 + len(row.more_results(FLOATS[0])) + sum(present)
-    numbers = len(row.parameters) + len(present) - sum(present)
+    operands, numbers = 1 + sum(present), len(row.parameters) + len(present) - sum(present)
     every = [
         [Trace(element, computed_in(row, element), operands, numbers, slope) for slope in slopes_of(row, element, present)]
         for element in FLOATS
@@ -79,18 +65,14 @@ def _cast_back(f: Any, d_result: Any, input_element: Any, **_: Any) -> Any:
     return f("cast")(d_result, input_element)
 
 
-def _where(f: Any, condition: Any, t_input: Any, t_other: Any, result: Any, **_: Any) -> Any:
+def _where(f: Any, condition: Any, t_input: Any, t_other: Any, **_: Any) -> Any:
     """Of a choice that has no tangent 0."""
-    return f("where")(condition, *(0.0 if each is None else f.cast(each, result.dtype) for each in (t_input, t_other)))
+    return f("where")(condition, 0.0 if t_input is None else t_input, 0.0 if t_other is None else t_other)
 
 
-def _where_back(f: Any, condition: Any, d_result: Any, **given: Any) -> Any:
-    problem = f.describe(registry.function("where_backward"), {"condition": condition, "d_result": d_result, **given})
-    choices = (
-        (problem.has_input, (d_result, 0.0), problem.d_input_element),
-        (problem.has_other, (0.0, d_result), problem.d_other_element),
-    )
-    return tuple(f.cast(f("where")(condition, *chosen), target) if is_there else None for is_there, chosen, target in choices)
+def _where_back(f: Any, condition: Any, d_result: Any, input_value: Any, other_value: Any) -> Any:
+    choices = (input_value is None, (d_result, 0.0)), (other_value is None, (0.0, d_result))
+    return tuple(f("where")(condition, *chosen) if is_there else None for is_there, chosen in choices)
 
 
 def _complex(f: Any, **given: Any) -> Any:

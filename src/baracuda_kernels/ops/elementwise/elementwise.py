@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.element import COMPLEXES, FLOATS
+from baracuda_kernels.core.element import FLOATS
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -24,11 +24,10 @@ from baracuda_kernels.ops.elementwise.descriptor import (
     TernaryDescriptor,
     UnaryBackwardDescriptor,
     UnaryDescriptor,
-    parameters_of,
 )
 from baracuda_kernels.ops.elementwise.guarantee import computed_by_itself
 from baracuda_kernels.ops.elementwise.program import computed_in
-from baracuda_kernels.ops.elementwise.rows import STORED, ElementwiseRow
+from baracuda_kernels.ops.elementwise.rows import ALL, ElementwiseRow
 from baracuda_kernels.ops.elementwise.tables import BINARY, GATED, TERNARY, UNARY
 
 __all__ = [
@@ -60,8 +59,7 @@ def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
 def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool = False) -> tuple[Kernel, ...]:
     """The kernels of a table, with only those limits that matter for its rows."""
     rows = table.values()
-    known = (*FLOATS, *COMPLEXES) if backward else STORED
-    elements = tuple(each for each in known if any(each in row.elements and (row.differentiable or not backward) for row in rows))
+    elements = FLOATS if backward else tuple(each for each in ALL if any(each in row.elements for row in rows))
     limits: list[Limit] = [rank_at_most("shape", 8)]
     limits += [element_makes_sense] if any(set(elements) - set(row.elements) for row in rows) else []
     limits += [is_differentiable] if backward and not all(row.differentiable for row in rows) else []
@@ -73,8 +71,7 @@ def kernels_for(name: str, table: Mapping[str, ElementwiseRow], backward: bool =
 
 
 class UnaryArgs(Args):
-    NUMBERS = parameters_of(UNARY)
-    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
+    input: TensorRef = read("shape", "the operand", broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input",))
 
 
@@ -88,10 +85,9 @@ class UnaryPlan(Plan[UnaryDescriptor, UnaryArgs]):
 
 
 class UnaryBackwardArgs(Args):
-    NUMBERS = parameters_of(UNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read("shape", "the operand", element="input_element", promotes=True, broadcasts=True)
-    d_input: TensorMut = write("shape", "the gradient of the operand", element="d_input_element", may_be=("d_result", "input"))
+    input: TensorRef = read("shape", "the operand", broadcasts=True)
+    d_input: TensorMut = write("shape", "the gradient of the operand", may_be=("d_result", "input"))
 
 
 class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
@@ -104,25 +100,8 @@ class UnaryBackwardPlan(Plan[UnaryBackwardDescriptor, UnaryBackwardArgs]):
 
 
 class BinaryArgs(Args):
-    NUMBERS = parameters_of(BINARY)
-    input: TensorRef = read(
-        "shape",
-        "the first operand",
-        element="input_element",
-        promotes=True,
-        present="has_input",
-        broadcasts=True,
-        scalar="input_value",
-    )
-    other: TensorRef = read(
-        "shape",
-        "the second operand",
-        element="other_element",
-        promotes=True,
-        present="has_other",
-        broadcasts=True,
-        scalar="other_value",
-    )
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "other"))
 
 
@@ -136,39 +115,14 @@ class BinaryPlan(Plan[BinaryDescriptor, BinaryArgs]):
 
 
 class BinaryBackwardArgs(Args):
-    NUMBERS = parameters_of(BINARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read(
-        "shape",
-        "the first operand",
-        element="input_element",
-        promotes=True,
-        present="has_input",
-        broadcasts=True,
-        scalar="input_value",
-    )
-    other: TensorRef = read(
-        "shape",
-        "the second operand",
-        element="other_element",
-        promotes=True,
-        present="has_other",
-        broadcasts=True,
-        scalar="other_value",
-    )
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    other: TensorRef = read("shape", "the second operand", present="has_other", broadcasts=True, scalar="other_value")
     d_input: TensorMut = write(
-        "shape",
-        "the gradient of the first operand",
-        element="d_input_element",
-        present="has_input",
-        may_be=("d_result", "input", "other"),
+        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "other")
     )
     d_other: TensorMut = write(
-        "shape",
-        "the gradient of the second operand",
-        element="d_other_element",
-        present="has_other",
-        may_be=("d_result", "input", "other"),
+        "shape", "the gradient of the second operand", present="has_other", may_be=("d_result", "input", "other")
     )
 
 
@@ -182,34 +136,9 @@ class BinaryBackwardPlan(Plan[BinaryBackwardDescriptor, BinaryBackwardArgs]):
 
 
 class TernaryArgs(Args):
-    NUMBERS = parameters_of(TERNARY)
-    input: TensorRef = read(
-        "shape",
-        "the first operand",
-        element="input_element",
-        promotes=True,
-        present="has_input",
-        broadcasts=True,
-        scalar="input_value",
-    )
-    second: TensorRef = read(
-        "shape",
-        "the second operand",
-        element="second_element",
-        promotes=True,
-        present="has_second",
-        broadcasts=True,
-        scalar="second_value",
-    )
-    third: TensorRef = read(
-        "shape",
-        "the third operand",
-        element="third_element",
-        promotes=True,
-        present="has_third",
-        broadcasts=True,
-        scalar="third_value",
-    )
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
+    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("input", "second", "third"))
 
 
@@ -223,55 +152,18 @@ class TernaryPlan(Plan[TernaryDescriptor, TernaryArgs]):
 
 
 class TernaryBackwardArgs(Args):
-    NUMBERS = parameters_of(TERNARY)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    input: TensorRef = read(
-        "shape",
-        "the first operand",
-        element="input_element",
-        promotes=True,
-        present="has_input",
-        broadcasts=True,
-        scalar="input_value",
-    )
-    second: TensorRef = read(
-        "shape",
-        "the second operand",
-        element="second_element",
-        promotes=True,
-        present="has_second",
-        broadcasts=True,
-        scalar="second_value",
-    )
-    third: TensorRef = read(
-        "shape",
-        "the third operand",
-        element="third_element",
-        promotes=True,
-        present="has_third",
-        broadcasts=True,
-        scalar="third_value",
-    )
+    input: TensorRef = read("shape", "the first operand", present="has_input", broadcasts=True, scalar="input_value")
+    second: TensorRef = read("shape", "the second operand", present="has_second", broadcasts=True, scalar="second_value")
+    third: TensorRef = read("shape", "the third operand", present="has_third", broadcasts=True, scalar="third_value")
     d_input: TensorMut = write(
-        "shape",
-        "the gradient of the first operand",
-        element="d_input_element",
-        present="has_input",
-        may_be=("d_result", "input", "second", "third"),
+        "shape", "the gradient of the first operand", present="has_input", may_be=("d_result", "input", "second", "third")
     )
     d_second: TensorMut = write(
-        "shape",
-        "the gradient of the second operand",
-        element="d_second_element",
-        present="has_second",
-        may_be=("d_result", "input", "second", "third"),
+        "shape", "the gradient of the second operand", present="has_second", may_be=("d_result", "input", "second", "third")
     )
     d_third: TensorMut = write(
-        "shape",
-        "the gradient of the third operand",
-        element="d_third_element",
-        present="has_third",
-        may_be=("d_result", "input", "second", "third"),
+        "shape", "the gradient of the third operand", present="has_third", may_be=("d_result", "input", "second", "third")
     )
 
 
@@ -285,9 +177,8 @@ class TernaryBackwardPlan(Plan[TernaryBackwardDescriptor, TernaryBackwardArgs]):
 
 
 class GatedActivationArgs(Args):
-    NUMBERS = parameters_of(GATED)
-    first: TensorRef = read("shape", "the first half", element="first_element", promotes=True, broadcasts=True)
-    second: TensorRef = read("shape", "the second half", element="second_element", promotes=True, broadcasts=True)
+    first: TensorRef = read("shape", "the first half", broadcasts=True)
+    second: TensorRef = read("shape", "the second half", broadcasts=True)
     result: TensorMut = write("shape", "the result", element="result_element", may_be=("first", "second"))
 
 
@@ -301,16 +192,11 @@ class GatedActivationPlan(Plan[GatedActivationDescriptor, GatedActivationArgs]):
 
 
 class GatedActivationBackwardArgs(Args):
-    NUMBERS = parameters_of(GATED)
     d_result: TensorRef = read("shape", "the gradient of the result", element="result_element", broadcasts=True)
-    first: TensorRef = read("shape", "the first half", element="first_element", promotes=True, broadcasts=True)
-    second: TensorRef = read("shape", "the second half", element="second_element", promotes=True, broadcasts=True)
-    d_first: TensorMut = write(
-        "shape", "the gradient of the first half", element="d_first_element", may_be=("d_result", "first", "second")
-    )
-    d_second: TensorMut = write(
-        "shape", "the gradient of the second half", element="d_second_element", may_be=("d_result", "first", "second")
-    )
+    first: TensorRef = read("shape", "the first half", broadcasts=True)
+    second: TensorRef = read("shape", "the second half", broadcasts=True)
+    d_first: TensorMut = write("shape", "the gradient of the first half", may_be=("d_result", "first", "second"))
+    d_second: TensorMut = write("shape", "the gradient of the second half", may_be=("d_result", "first", "second"))
 
 
 class GatedActivationBackwardPlan(Plan[GatedActivationBackwardDescriptor, GatedActivationBackwardArgs]):

@@ -7,22 +7,12 @@ from typing import NamedTuple
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
-from baracuda_kernels.formula.float8 import FORMATS8
 from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.pieces import sign_bit, with_sign
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, shr_logical, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, bits_of, is_negative, smaller
 
-__all__ = [
-    "LARGEST",
-    "mantissa_and_exponent",
-    "mantissa_gradient",
-    "nan_to_num",
-    "next_after",
-    "reduce_precision",
-    "reduced",
-    "spacing",
-]
+__all__ = ["mantissa_and_exponent", "mantissa_gradient", "nan_to_num", "next_after", "reduce_precision", "reduced"]
 
 Formula = Callable[..., Expr]
 
@@ -46,7 +36,6 @@ FORMATS = {
     ElementKind.F32: ElementFormat(8, 23),
     ElementKind.F64: ElementFormat(11, 52),
 }
-LARGEST = {element: form.largest for element, form in (FORMATS | FORMATS8).items()}
 
 
 def mantissa_and_exponent(x: Expr) -> tuple[Expr, Expr]:
@@ -126,15 +115,5 @@ def next_after(element: ElementKind) -> Formula:
         found = found * (1.0 / scale) if scale != 1.0 else found
         towards_minus = where(eq(x, 0), is_negative(y), is_negative(x))
         return where(is_nan(x) | is_nan(y), x + y, where(eq(x, y), y, where(towards_minus, -found, found)))
-
-    return formula
-
-
-def spacing(element: ElementKind) -> Formula:
-    """How far the next number is; an f16 or bf16 past the largest one is infinite, too."""
-
-    def formula(x: Expr) -> Expr:
-        found = next_after(element)(x, where(x < 0, -INFINITY, where(is_nan(x), x, INFINITY)))
-        return where(absolute(found) > FORMATS[element].largest, found * INFINITY, found) - x
 
     return formula

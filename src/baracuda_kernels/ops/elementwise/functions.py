@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
-from baracuda_kernels.core.framework import framework_of
-from baracuda_kernels.core.function import Function, function
-from baracuda_kernels.core.view import Dtype, Number, Together, View, broadcast_shape, element_from
+from baracuda_kernels.core.function import function
+from baracuda_kernels.core.view import Dtype, Number, View, beside, broadcast_shape, element_from
 from baracuda_kernels.ops.elementwise import elementwise, pairs
 from baracuda_kernels.ops.elementwise.cast import CastPlan
 from baracuda_kernels.ops.elementwise.cast_descriptor import CastDescriptor, CastKind
@@ -21,7 +18,6 @@ from baracuda_kernels.ops.elementwise.complex import (
     ComplexPlan,
 )
 from baracuda_kernels.ops.elementwise.gated_functions import GatedActivation
-from baracuda_kernels.ops.elementwise.rows import ALL
 from baracuda_kernels.ops.elementwise.table_functions import Elementwise, backward, forward
 from baracuda_kernels.ops.elementwise.where import WhereBackwardDescriptor, WhereBackwardPlan, WhereDescriptor, WherePlan
 
@@ -33,9 +29,9 @@ FAMILIES: tuple[tuple[Any, Any, Any], ...] = (
     (elementwise.TernaryPlan, elementwise.TernaryBackwardPlan, Elementwise),
     (elementwise.GatedActivationPlan, elementwise.GatedActivationBackwardPlan, GatedActivation),
 )
-PAIRS: tuple[tuple[Any, Any, Any], ...] = (  # with the gradient of one result, and of both
-    (pairs.UnaryPairPlan, elementwise.UnaryBackwardPlan, pairs.UnaryPairBackwardPlan),
-    (pairs.BinaryPairPlan, elementwise.BinaryBackwardPlan, None),
+PAIRS: tuple[tuple[Any, Any], ...] = (
+    (pairs.UnaryPairPlan, elementwise.UnaryBackwardPlan),
+    (pairs.BinaryPairPlan, elementwise.BinaryBackwardPlan),
 )
 
 
@@ -44,17 +40,13 @@ def _declare_all() -> None:
         for row in plan.descriptor_type.TABLE.values():
             globals()[row.name] = forward(row, plan, ByChannel if row.by_channel else kind)
             if row.differentiable:
-                globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, {"d_result": "d_result"})
-    for plan, of_one, of_both in PAIRS:
+                globals()[f"{row.name}_backward"] = backward(row, gradients, row.name, "d_result")
+    for plan, gradients in PAIRS:
         for row in plan.descriptor_type.TABLE.values():
             globals()[row.name] = forward(row, plan, Elementwise, row.results)
-            if row.differentiable:
-                upstream = {f"d_{name}": ours for name, ours in zip(row.results, ("d_first", "d_second"), strict=True)}
-                globals()[f"{row.name}_backward"] = backward(row, of_both, row.name, upstream)
-                continue
-            ((part, op),) = row.parts.items()
-            alone = of_one.descriptor_type.TABLE[op]
-            globals()[f"{row.name}_backward"] = backward(alone, of_one, row.name, {f"d_{part}": "d_result"})
+            (part,) = (name for name in row.results if row.parts.get(name))
+            alone = gradients.descriptor_type.TABLE[row.parts[part]]
+            globals()[f"{row.name}_backward"] = backward(alone, gradients, row.name, f"d_{part}")
 
 
 _declare_all()
@@ -64,9 +56,9 @@ _declare_all()
 
 
 @function(CastPlan, gradient="cast_backward")
-def cast(input: View, dtype: Dtype, saturate: bool = False) -> CastDescriptor:
-    """The values in another dtype, rounded once; floats to integers towards zero, saturating, and NaN to 0. With `saturate` all else saturates too."""
-    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype), saturate=saturate)
+def cast(input: View, dtype: Dtype) -> CastDescriptor:
+    """The values in another dtype, rounded once; to integers towards zero, saturating, and NaN to 0."""
+    return CastDescriptor(input.shape, input.element, element_from("cast", "dtype", dtype))
 
 
 @function(CastPlan, names={"d_result": "input", "d_input": "result"})
@@ -75,47 +67,24 @@ def cast_backward(d_result: View, input_element: Dtype) -> CastDescriptor:
     return CastDescriptor(d_result.shape, d_result.element, element_from("cast_backward", "input_element", input_element))
 
 
-class Where(Function):
-    """A choice between arrays or numbers. Of two numbers the second becomes an array, of the dtype that both have together."""
-
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        given, named = super().meant(given, named)
-        values = {**dict(zip(self.inputs, given, strict=False)), **named}
-        framework, both = framework_of(values.get("condition")), (values.get("input"), values.get("other"))
-        if framework is None or framework.number is None or not all(isinstance(each, Real) for each in both):
-            return given, named
-        other = framework.number(both[1], both, values["condition"])
-        return (*given[:2], other) if len(given) > 2 else given, {**named, "other": other} if "other" in named else named
-
-
-@function(WherePlan, gradient="where_backward", kind=Where)
+@function(WherePlan, gradient="where_backward")
 def where(
     condition: View, input: View, other: View, *, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereDescriptor:
-    """input where the condition holds, else other; both may be numbers."""
+    """input where the condition holds, else other; one of the two may be a number."""
     operands = {"condition": condition, "input": input, "other": other}
-    both = Together("where", operands, {"input": input_value, "other": other_value}, ALL)
-    values, own = both.numbers, both.own
-    shape = broadcast_shape("where", operands)
-    return WhereDescriptor(shape, both.element, values["input"], values["other"], own.get("input"), own.get("other"))
+    element, values = beside("where", operands, {"input": input_value, "other": other_value})
+    return WhereDescriptor(broadcast_shape("where", operands), element, values["input"], values["other"])
 
 
-@function(WhereBackwardPlan, numbers=("input_value", "other_value"))  # whatever they are: no gradient depends on them
+@function(WhereBackwardPlan)
 def where_backward(
-    condition: View,
-    d_result: View,
-    input_value: Number | None = None,
-    other_value: Number | None = None,
-    input_element: Dtype | None = None,
-    other_element: Dtype | None = None,
+    condition: View, d_result: View, input_value: Number | None = None, other_value: Number | None = None
 ) -> WhereBackwardDescriptor:
-    """The gradients of where, from that of its result, in the dtypes of its operands; of a number there is none."""
+    """The gradients of where, from that of its result; of a number there is none."""
     shape = broadcast_shape("where_backward", {"condition": condition, "d_result": d_result})
     values: Any = (input_value, other_value)
-    named = {"input_element": input_element, "other_element": other_element}
-    elements = {name: element_from("where_backward", name, each) for name, each in named.items() if each is not None}
-    own: dict[str, Any] = {name: each for name, each in elements.items() if each is not d_result.element}
-    return WhereBackwardDescriptor(shape, d_result.element, *values, **own)
+    return WhereBackwardDescriptor(shape, d_result.element, *values)
 
 
 @function(CastPlan)

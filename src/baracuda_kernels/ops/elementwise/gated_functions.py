@@ -38,7 +38,6 @@ class GatedActivation(Elementwise):
 
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The call with both operands. In place of the second one the axis may stand, as it does in PyTorch."""
-        given, named = self.meant(given, named)
         rest = dict(named)
         first, second = self.inputs
         whole = given[0] if given else rest.get(first)

@@ -13,7 +13,6 @@ __all__ = ["computed_by_itself", "in_its_register"]
 
 def computed_by_itself(computing: ElementKind) -> PrecisionGuarantee:
     """Every result depends on its own operands alone, by the same operations at every place."""
-    computing = computing.part
     precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
     return PrecisionGuarantee(precision, computing, True, True, True)
 

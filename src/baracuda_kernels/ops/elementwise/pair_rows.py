@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr
-from baracuda_kernels.formula.functions.integrals import cosine_integral, fresnel_c, fresnel_s, sine_integral
 from baracuda_kernels.formula.operations import absolute, convert, eq, trunc, where
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, floor_quotient, floor_remainder, with_sign_of
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent
@@ -18,17 +17,11 @@ __all__ = ["BINARY_PAIRS", "UNARY_PAIRS", "PairRow"]
 
 @dataclass(frozen=True)
 class PairRow(ElementwiseRow):
-    """An op with two results, of which `formula` gives both. Both have a gradient, or one of them by another op."""
+    """An op with two results, of which `formula` gives both. One of them has a gradient."""
 
     second: ElementKind | None = None  # the element of the second result; by default that of the operands
     results: tuple[str, str] = ("first", "second")  # what the function calls them
-    parts: Mapping[str, str] = field(
-        default_factory=dict, hash=False
-    )  # if one alone has a gradient: which, and which op alone gives it
-
-    @property
-    def has_gradient(self) -> bool:
-        return self.differentiable or bool(self.parts)
+    parts: Mapping[str, str] = field(default_factory=dict, hash=False)  # which result has a gradient, and which op alone gives it
 
     def more_results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         return (element if self.second is None else self.second,)
@@ -49,16 +42,11 @@ UNARY_PAIRS = {
     row.name: row
     for row in (
         PairRow("modf", _modf, "The fractional and the integral part, both with the sign of x; of an infinity 0 and itself.",
-                results=("fractional", "integral"), parts={"fractional": "frac"}, differentiable=False),
+                results=("fractional", "integral"), parts={"fractional": "frac"}),
         PairRow("frexp", _frexp,
                 "The mantissa, from 0.5 to 1 with the sign of x, and the exponent, an i32: x = mantissa · 2^exponent. Zeros, "
                 "infinities and NaN are their own mantissa, with exponent 0.",
-                second=ElementKind.I32, results=("mantissa", "exponent"), parts={"mantissa": "mantissa"}, differentiable=False),
-        PairRow("fresnel", lambda x: (fresnel_s(x), fresnel_c(x)),
-                "The integrals of sin(pi t² / 2) and of cos(pi t² / 2) from 0 to x.", results=("s", "c")),
-        PairRow("sici", lambda x: (sine_integral(x), cosine_integral(x)),
-                "The integral of sin(t) / t from 0 to x, and minus that of cos(t) / t from |x| to infinity.",
-                results=("si", "ci"), domain=((0.7, 3.0),)),
+                second=ElementKind.I32, results=("mantissa", "exponent"), parts={"mantissa": "mantissa"}),
     )
 }  # fmt: skip
 BINARY_PAIRS = {
@@ -66,6 +54,6 @@ BINARY_PAIRS = {
     for row in (
         PairRow("divmod", lambda x, y: (floor_quotient(x, y), floor_remainder(x, y)),
                 "floor_divide and remainder at once; both 0 for integers divided by 0.", NUMBERS, domain=((-20.0, 20.0), (0.5, 4.0)),
-                results=("quotient", "remainder"), parts={"remainder": "remainder"}, differentiable=False),
+                results=("quotient", "remainder"), parts={"remainder": "remainder"}),
     )
 }  # fmt: skip

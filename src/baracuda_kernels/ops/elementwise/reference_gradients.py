@@ -13,8 +13,7 @@ from numpy import exp, log, sqrt, where
 from scipy import special
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.ops.elementwise.reference_special import SLOPES as SPECIAL
-from baracuda_kernels.ops.elementwise.reference_values import REFERENCES, SELU_ALPHA, SELU_SCALE, hyp1f1_terms
+from baracuda_kernels.ops.elementwise.reference_values import REFERENCES, SELU_ALPHA, SELU_SCALE
 
 __all__ = ["GRADIENTS"]
 
@@ -120,30 +119,6 @@ def _betainc(d: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
     return nothing, nothing, d * x ** (a - 1) * (1 - x) ** (b - 1) / special.beta(a, b)
 
 
-def _boxcox(x: Any, power: Any) -> Any:
-    """Along the exponent."""
-    return (x**power * log(x) - special.boxcox(x, power)) / power
-
-
-def _comb(d: Any, n: Any, k: Any) -> tuple[Any, Any]:
-    found, least = special.comb(n, k), special.digamma(n - k + 1)
-    return d * found * (special.digamma(n + 1) - least), d * found * (least - special.digamma(k + 1))
-
-
-def _expn(d: Any, n: Any, x: Any) -> tuple[Any, Any]:
-    """For the order there is no formula."""
-    n = numpy.trunc(n)
-    return numpy.full_like(x, numpy.nan), -d * where(n < 1, exp(-x) * (1 + 1 / x) / x, special.expn(numpy.maximum(n - 1, 0), x))
-
-
-def _hyp1f1(d: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """The series' derivatives, term by term."""
-    terms = hyp1f1_terms(a, b, x)
-    along_a = sum(term * (special.digamma(a + k) - special.digamma(a)) for k, term in enumerate(terms))
-    along_b = sum(term * (special.digamma(b) - special.digamma(b + k)) for k, term in enumerate(terms))
-    return d * along_a, d * along_b, d * a / b * REFERENCES["hyp1f1"](a + 1, b + 1, x)
-
-
 def _logaddexp2(x: Any, y: Any) -> Any:
     return special.expit((x - y) * numpy.log(2))
 
@@ -175,7 +150,6 @@ GRADIENTS: dict[str, Gradient] = {
     "i0": _slope(special.i1), "i0e": _slope(lambda x: special.i1e(x) - numpy.sign(x) * special.i0e(x)),
     "i1": _slope(lambda x: special.ivp(1, x)),
     "i1e": _slope(lambda x: special.ivp(1, x) * exp(-numpy.abs(x)) - numpy.sign(x) * special.i1e(x)),
-    **{name: _slope(derivative) for name, derivative in SPECIAL.items()},
     # Activations.
     "relu": _slope(lambda x: x > 0), "relu6": _slope(lambda x: (x > 0) & (x < 6)),
     "leaky_relu": _slope(lambda x, slope: where(x > 0, 1, slope)),
@@ -212,13 +186,6 @@ GRADIENTS: dict[str, Gradient] = {
     "xlog1py": _slopes(lambda x, y: where((x == 0) & (y <= -1), 0, numpy.log1p(y)), lambda x, y: x / (1 + y)),
     "rel_entr": _slopes(lambda x, y: log(x / y) + 1, lambda x, y: -x / y), "beta": _beta,
     "betaln": _slopes(*(lambda x, y, own=own: special.digamma((x, y)[own]) - special.digamma(x + y) for own in (0, 1))),
-    "kl_div_elementwise": _slopes(lambda p, q: log(p / q), lambda p, q: 1 - p / q),
-    "boxcox": _slopes(lambda x, power: x ** (power - 1), _boxcox),
-    "boxcox1p": _slopes(lambda x, power: (1 + x) ** (power - 1), lambda x, power: _boxcox(1 + x, power)), "comb": _comb, "expn": _expn,
-    "owens_t": _slopes(
-        lambda h, a: -_density(h) * special.erf(a * h / sqrt(2)) / 2, lambda h, a: exp(-(1 + a * a) * h * h / 2) / (1 + a * a) / (2 * numpy.pi)
-    ),
-    "poch": _slopes(*(lambda z, m, own=own: special.poch(z, m) * (special.digamma(z + m) - own * special.digamma(z)) for own in (1, 0))),
     "glu": _slopes(lambda a, b: special.expit(b), lambda a, b: a * special.expit(b) * special.expit(-b)),
     "swiglu": _slopes(lambda a, b: b * _silu(a), lambda a, b: a * special.expit(a)),
     "geglu": _slopes(lambda a, b: b * _gelu(a), lambda a, b: a * special.ndtr(a)),
@@ -228,5 +195,5 @@ GRADIENTS: dict[str, Gradient] = {
     "addcmul": _slopes(lambda x, a, b, v: 1.0, lambda x, a, b, v: v * b, lambda x, a, b, v: v * a),
     "addcdiv": _slopes(lambda x, a, b, v: 1.0, lambda x, a, b, v: v / b, lambda x, a, b, v: -v * a / (b * b)),
     **dict.fromkeys(("fma", "affine"), _slopes(lambda a, b, c: b, lambda a, b, c: a, lambda a, b, c: 1.0)),
-    "betainc": _betainc, "hyp1f1": _hyp1f1,
+    "betainc": _betainc,
 }  # fmt: skip

@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
-from baracuda_kernels.formula.complex import imag, joined, real
-from baracuda_kernels.formula.expression import SHORT, Expr, constant, register
+from baracuda_kernels.formula.expression import HALVES, Expr, constant, register
 from baracuda_kernels.formula.operations import absolute, bitcast, convert, eq, is_nan, ne, where
 from baracuda_kernels.ops.elementwise.arithmetic import bits_of
-from baracuda_kernels.ops.elementwise.formats import LARGEST
 
-__all__ = ["converted", "within"]
+__all__ = ["converted"]
 
-F32, F64 = ElementKind.F32, ElementKind.F64
-LONG = (ElementKind.I64, ElementKind.U64)
+F32, F64, I64 = ElementKind.F32, ElementKind.F64, ElementKind.I64
 
 
 def converted(x: Expr, target: ElementKind) -> Expr:
-    """The number as it is stored in `target`, in its register; of a complex one, where only one part has room, the real part."""
-    if target.is_complex:
-        return joined(converted(real(x), target.part), converted(imag(x), target.part))
-    if x.element.is_complex and target is not ElementKind.BOOL:
-        return converted(real(x), target)
+    """The number as it is stored in `target`, in its register."""
     if x.element.is_float and target in LIMITS:
         return _integer(x, target)
-    if target in SHORT and x.element in (F64, ElementKind.I32, ElementKind.U32, *LONG):
+    if target in HALVES and x.element in (F64, ElementKind.I32, I64):
         return _odd(convert(_exact(x), F64))
     return convert(x, register(target))
-
-
-def within(x: Expr, target: ElementKind) -> Expr:
-    """The number or, of what is beyond the least or the largest finite one of `target`, that one. NaN stays; floats become integers so anyway."""
-    if target.is_complex:
-        return joined(within(real(x), target.part), within(imag(x), target.part))
-    x = real(x) if x.element.is_complex and target is not ElementKind.BOOL else x
-    if ElementKind.BOOL in (x.element, target) or (x.element.is_float and target in LIMITS):
-        return x
-    low, high = LIMITS[target] if target in LIMITS else (-LARGEST[target], LARGEST[target])
-    if x.element in LIMITS:
-        least, most = LIMITS[x.element]
-        x = where(x < int(low), int(low), x) if least < low else x
-        return where(x > int(high), int(high), x) if most > high else x
-    x = convert(x, target) if target is F64 else x
-    return where(x > high, high, where(x < low, low, x))
 
 
 def _integer(x: Expr, target: ElementKind) -> Expr:
@@ -53,12 +30,11 @@ def _integer(x: Expr, target: ElementKind) -> Expr:
 
 
 def _exact(x: Expr) -> Expr:
-    """A number that f64 holds exactly: a long integer is rounded to odd, so that it can be rounded again to fewer digits."""
-    if x.element not in LONG:
+    """A number that f64 holds exactly: of a long i64 that is rounded to odd, so that it can be rounded again to fewer digits."""
+    if x.element is not I64:
         return x
-    is_odd, is_short = where(eq(x & 4095, 0), constant(0, x.element), 1), x <= 1 << 52
-    is_short = is_short if x.element.is_unsigned else is_short & (x >= -(1 << 52))
-    return where(is_short, x, ((x >> 12) | is_odd) << 12)
+    is_odd = where(eq(x & 4095, 0), constant(0, I64), 1)
+    return where((x >= -(1 << 52)) & (x <= 1 << 52), x, ((x >> 12) | is_odd) << 12)
 
 
 def _odd(x: Expr) -> Expr:

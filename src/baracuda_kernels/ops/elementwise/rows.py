@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, FLOATS8, UNSIGNED, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.reason import Reason, ReasonCode
 
-__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "REAL", "STORED", "Choice", "ElementwiseRow", "OfComplex", "Parameter"]
+__all__ = ["ALL", "BOOLS", "INTEGERS", "NUMBERS", "Choice", "ElementwiseRow", "Parameter"]
 
-INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, *UNSIGNED)
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, ElementKind.I64, ElementKind.U8)
 BOOLS = (ElementKind.BOOL,)
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, *BOOLS)
-REAL = (*ALL, *FLOATS8)  # what can be compared, though not all of it be computed with
-STORED = (*REAL, *COMPLEXES)  # what can be moved and converted
 Interval = tuple[float, float]
 
 
@@ -46,17 +44,6 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class OfComplex:
-    """What a row is of complex numbers. Its parameters are real there too."""
-
-    formula: Callable[..., Any] | None = None  # by default the row's
-    gradient: Callable[..., Any] | None = None  # instead of the derived one
-    gives_part: bool = False  # whether results are real
-    wide: bool = False  # whether those of f32 are computed in f64
-    domain: tuple[Interval, ...] = ((-4.0, 4.0),)  # from which tests draw both parts of each operand
-
-
-@dataclass(frozen=True)
 class ElementwiseRow:
     """One elementwise op.
 
@@ -80,34 +67,7 @@ class ElementwiseRow:
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # earlier names, each with today's
     left_out: Mapping[str, float] = field(default_factory=dict, hash=False)  # which of them may be, and the number each then is
     by_channel: bool = False  # the second operand may be of rank 1, for axis 1
-    leading: tuple[str, ...] = ()  # parameters that the function has before the operands, and without a default
     by_element: Callable[[ElementKind], Callable[..., Any]] | None = None  # makes the formula, if the element in memory matters
-
-    of_complex: OfComplex | None = None  # what it is of complex numbers, if they have it
-
-    @property
-    def has_gradient(self) -> bool:
-        """Whether the function has one."""
-        return self.differentiable
-
-    def with_complex(self, form: OfComplex) -> Self:
-        """The row for complex numbers too."""
-        return replace(self, of_complex=form, elements=(*self.elements, *COMPLEXES))
-
-    def result_for(self, element: ElementKind) -> ElementKind:
-        """The element of the result, of operands of that element."""
-        if element.is_complex and self.of_complex is not None and (self.of_complex.gives_part or self.result is ElementKind.F64):
-            return element.part if self.of_complex.gives_part else ElementKind.C128
-        return element if self.result is None else self.result
-
-    def gradient_for(self, element: ElementKind) -> Callable[..., Any] | None:
-        """The gradient for operands of that element, if it is not derived."""
-        return self.of_complex.gradient if element.is_complex and self.of_complex is not None else self.gradient
-
-    def domain_for(self, element: ElementKind, place: int) -> Interval:
-        """From where tests draw an operand."""
-        domain = self.of_complex.domain if element.is_complex and self.of_complex is not None else self.domain
-        return domain[min(place, len(domain) - 1)]
 
     def reasons_against(self, numbers: Sequence[float]) -> Iterator[Reason]:
         """Yields a reason for each parameter that is less than it may be."""
@@ -124,6 +84,4 @@ class ElementwiseRow:
 
     def formula_for(self, element: ElementKind) -> Callable[..., Any]:
         """The formula for operands of that element."""
-        if element.is_complex and self.of_complex is not None:
-            return self.of_complex.formula or self.formula
         return self.formula if self.by_element is None else self.by_element(element)

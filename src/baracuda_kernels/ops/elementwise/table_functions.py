@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Number
+from numbers import Integral
 from typing import Any
 
 from baracuda_kernels.core.errors import InvalidProblem
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.core.view import Together, View, broadcast_shape
+from baracuda_kernels.core.view import View, beside, broadcast_shape
 from baracuda_kernels.formula.expression import Expr, constant, number_beside, traced_like, untraced
 from baracuda_kernels.ops.elementwise.rows import Choice, ElementwiseRow, Parameter
 
@@ -25,7 +25,7 @@ class Elementwise(Function):
     """A function of the tables. Of expressions instead of arrays it gives its formula, for a function that is fused."""
 
     def __init__(self, describe: Any, plan: Any, gradient: str | None, names: Mapping[str, str], row: ElementwiseRow) -> None:
-        super().__init__(describe, plan, gradient, names, _numbers(row))
+        super().__init__(describe, plan, gradient, names)
         self.row, self.former = row, row.former
 
     @staticmethod
@@ -33,17 +33,11 @@ class Elementwise(Function):
         """Parameters besides operands and those of the row, or instead of them."""
         return ()
 
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """Parameters that stand before the operand may also stand behind it."""
-        if self.row.leading and given and not isinstance(given[0], Number):
-            given, named = given[1:], {next(iter(self.inputs)): given[0], **named}
-        return super().meant(given, named)
-
     def _first(self, seers: Any, given: Any, named: Any, out: Any, preference: Any, stream: Any) -> Any:
         like = next((value for value in (*given, *named.values()) if isinstance(value, Expr)), None)
         if like is None:
             return super()._first(seers, given, named, out, preference, stream)
-        bound = self.bind(*self.meant(given, named))
+        bound = self.bind(given, named)
         integers = [parameter.name for parameter in self.row.parameters if parameter.is_integer]
         written = [name for name in bound.arguments if name not in integers]
         bound.apply_defaults()
@@ -53,24 +47,17 @@ class Elementwise(Function):
             if isinstance(value, Expr):
                 return untraced(value)
             if value is None:  # what is not given is NaN in rows, unless they say what it is
-                return constant(self.row.left_out.get(name, math.nan), like.element.part)
-            return number_beside(value, like) if name in written else constant(value, like.element.part)
+                return constant(self.row.left_out.get(name, math.nan), like.element)
+            return number_beside(value, like) if name in written else constant(value, like.element)
 
         row = self.row
-        if like.element.is_complex and row.of_complex is None:
-            raise TypeError(f"{self.name} of {like.element}: there is no such function")
         operands = [operand(name) for name in (*self.inputs, *(parameter.name for parameter in row.parameters))]
         if row.choice is not None:
             descriptor: Any = self.plan.descriptor_type
             name, more = _chosen(row.choice, self.name, bound.arguments)
-            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element.part) for number in more)]
+            row, operands = descriptor.TABLE[name], [*operands, *(constant(number, like.element) for number in more)]
         found = row.formula_for(like.element)(*operands)
         return tuple(traced_like(each, like) for each in found) if isinstance(found, tuple) else traced_like(found, like)
-
-
-def _numbers(row: ElementwiseRow) -> tuple[str, ...]:
-    """The parameters that no other row is chosen by."""
-    return tuple(each.name for each in row.parameters if row.choice is None or each.name != row.choice.option)
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:
@@ -99,18 +86,17 @@ def _chosen(choice: Choice, function: str, arguments: Mapping[str, Any]) -> tupl
 
 def forward(row: ElementwiseRow, plan: Any, kind: type[Elementwise], results: Sequence[str] = ()) -> Function:
     """The function of a row; `results` are its names for those of the plan, where there are two."""
-    gradient = f"{row.name}_backward" if row.has_gradient else None
+    gradient = f"{row.name}_backward" if row.differentiable else None
     describe, renamed = _description(row, plan, row.name, (), row.says, kind.more(row))
     return kind(describe, plan, gradient, renamed | dict(zip(results, ("first", "second"), strict=False)), row)
 
 
-def backward(row: ElementwiseRow, plan: Any, of: str, upstream: Mapping[str, str]) -> Function:
-    """The gradient of the function `of`, which is that of a row; `upstream` are its names for the plan's gradients of results."""
-    results = " and ".join(name.removeprefix("d_") for name in upstream)
-    says = f"The gradients of {of}, from {'that' if len(upstream) == 1 else 'those'} of its {results}."
-    describe, renamed = _description(row, plan, f"{of}_backward", tuple(upstream), says, ())
+def backward(row: ElementwiseRow, plan: Any, of: str, upstream: str) -> Function:
+    """The gradient of the function `of`, which is that of a row; `upstream` is its name for the gradient of the row's result."""
+    says = f"The gradients of {of}, from that of its {upstream.removeprefix('d_')}."
+    describe, renamed = _description(row, plan, f"{of}_backward", (upstream,), says, ())
     gradients = {f"d_{each}": f"d_{operand}" for each, operand in renamed.items()}
-    function = Function(describe, plan, None, renamed | gradients | dict(upstream), _numbers(row))
+    function = Function(describe, plan, None, renamed | gradients | {upstream: "d_result"})
     function.former = row.former
     return function
 
@@ -123,7 +109,6 @@ def _description(
     descriptor = plan.descriptor_type
     ours = row.operands or descriptor.OPERANDS
     kind, names = descriptor.KINDS(row.name), (*leading, *ours)
-    renamed = dict(zip(ours, descriptor.OPERANDS, strict=True))
     scalars = {each: f"{operand}_value" for each, operand in zip(ours, descriptor.OPERANDS, strict=True)}
 
     def describe(**given: Any) -> Any:
@@ -132,34 +117,30 @@ def _description(
         if absent and len(absent) == len(row.left_out):
             raise InvalidProblem(name, [Reason(ReasonCode.MISSING_OPERAND, each, None, "one of them at least") for each in absent])
         operands = {each: given[each] for each in names if each not in absent}
-        taken = {each: number for each, number in numbers.items() if each not in absent}
+        element, values = beside(name, operands, {each: number for each, number in numbers.items() if each not in absent})
+        values |= {each: row.left_out[each] for each in absent}
+        own = (given[parameter.name] for parameter in row.parameters)
+        parameters = tuple(math.nan if number is None else number for number in own)
+        scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
         meant, more = kind, tuple[float, ...]()
         if row.choice is not None:
             chosen, more = _chosen(row.choice, name, given)
             meant = descriptor.KINDS(chosen)
-        together = Together(name, operands, taken, descriptor.TABLE[meant.value].elements)
-        values = together.numbers | {each: row.left_out[each] for each in absent}
-        elements = {f"{renamed[each]}_element": own for each, own in together.own.items()}
-        own = (given[parameter.name] for parameter in row.parameters)
-        parameters = tuple(math.nan if each is None else int(each) if isinstance(each, bool) else each for each in own)
-        scalar_values = {scalars[each]: number for each, number in values.items() if number is not None}
-        shape = broadcast_shape(name, operands)
-        return descriptor(meant, shape, together.element, (*parameters, *more), **scalar_values, **elements)
+        return descriptor(meant, broadcast_shape(name, operands), element, (*parameters, *more), **scalar_values)
 
     kinds = inspect.Parameter
     arrays = [
         kinds(each, kinds.POSITIONAL_OR_KEYWORD, annotation=View, default=None if each in row.left_out else kinds.empty)
         for each in names
     ]
-    numbers = [_option(each) for each in row.parameters if leading or each.name not in row.leading]
-    before = [] if leading else [_option(each).replace(default=kinds.empty) for each in row.parameters if each.name in row.leading]
+    numbers = [_option(each) for each in row.parameters]
     if row.choice is not None:
         first = next(iter(row.choice.rows))
         kind_of = str | None if first is None else type(first)
         numbers.append(kinds(row.choice.option, kinds.POSITIONAL_OR_KEYWORD, annotation=kind_of, default=first))
-    replaced = {each.name: each for each in (*before, *arrays, *numbers, *more)}
+    replaced = {each.name: each for each in (*arrays, *numbers, *more)}
     describe.__signature__ = inspect.Signature(list(replaced.values()))  # type: ignore[attr-defined] # as inspect looks for it
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
     describe.__module__ = f"{__package__}.functions"  # where it is found by its name
-    return describe, renamed
+    return describe, dict(zip(ours, descriptor.OPERANDS, strict=True))

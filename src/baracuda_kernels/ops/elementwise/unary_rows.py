@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from baracuda_kernels.core.element import FLOATS8, ElementKind
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.function import function
 from baracuda_kernels.formula.functions.bessel import i0, i0e, i1, i1e
@@ -45,7 +45,7 @@ from baracuda_kernels.formula.operations import (
 )
 from baracuda_kernels.ops.elementwise.arithmetic import INFINITY, NAN, flat, is_negative, power_of_integers, truth
 from baracuda_kernels.ops.elementwise.formats import mantissa_and_exponent, mantissa_gradient, nan_to_num, reduce_precision, reduced
-from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, REAL, Choice, ElementwiseRow, Parameter
+from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS, Choice, ElementwiseRow, Parameter
 
 __all__ = ["ROWS"]
 
@@ -56,7 +56,7 @@ def _sign(x: Expr) -> Expr:
     if x.element is BOOL:
         return x
     zero = constant(0, x.element)
-    return where(x > 0, 1, zero if x.element.is_unsigned else where(x < 0, -1, where(is_nan(x), x, zero)))
+    return where(x > 0, 1, zero if x.element is ElementKind.U8 else where(x < 0, -1, where(is_nan(x), x, zero)))
 
 
 def _of_floats(rounding: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
@@ -142,14 +142,14 @@ def _integer_pow(x: Expr, exponent: Expr) -> Expr:
 
 POSITIVE, LARGE = ((0.05, 20.0),), ((-20.0, 20.0),)
 ARITHMETIC = (
-    ElementwiseRow("neg", lambda x: -x, "-x.", (*NUMBERS, *FLOATS8)),
-    ElementwiseRow("positive", lambda x: x, "x itself.", REAL),
+    ElementwiseRow("neg", lambda x: -x, "-x.", NUMBERS),
+    ElementwiseRow("positive", lambda x: x, "x itself.", ALL),
     ElementwiseRow("conj", lambda x: x, "The complex conjugate; of real numbers, x itself.", NUMBERS),
     ElementwiseRow("real", lambda x: x, "The real part; of real numbers, x itself.", NUMBERS),
     ElementwiseRow("imag", lambda x: constant(0, x.element), "The imaginary part; of real numbers 0 (PyTorch raises).", NUMBERS),
     ElementwiseRow("angle", lambda x: where(x < 0, math.pi, where(is_nan(x), x, 0)),
         "pi where x is negative, else 0; of -0.0 it is 0, as in PyTorch (pi in NumPy).", gradient=flat),
-    ElementwiseRow("abs", absolute, "The absolute value; the lowest integer stays as it is.", (*NUMBERS, *FLOATS8)),
+    ElementwiseRow("abs", absolute, "The absolute value; the lowest integer stays as it is.", NUMBERS),
     ElementwiseRow("sign", _sign, "1, 0 or -1; NaN at NaN, as in NumPy and JAX (0 in PyTorch).", ALL, gradient=flat),
     ElementwiseRow("sgn", _sign, "x / |x|; of real numbers, the sign.", ALL, gradient=flat),
     ElementwiseRow("reciprocal", lambda x: 1 / x, "1 / x.", domain=((0.1, 10.0),)),
@@ -181,15 +181,15 @@ ARITHMETIC = (
 PROPERTIES = tuple(
     ElementwiseRow(name, formula, says, elements, BOOL, differentiable=False)
     for name, formula, says, elements in (
-        ("isnan", _test(is_nan), "Whether it is NaN.", REAL),
-        ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", REAL),
-        ("isfinite", _test(lambda x: absolute(x) < INFINITY, True), "Whether it is neither infinite nor NaN.", REAL),
-        ("isneginf", _test(lambda x: eq(x, -INFINITY)), "Whether it is minus infinity.", REAL),
-        ("isposinf", _test(lambda x: eq(x, INFINITY)), "Whether it is plus infinity.", REAL),
+        ("isnan", _test(is_nan), "Whether it is NaN.", ALL),
+        ("isinf", _test(lambda x: eq(absolute(x), INFINITY)), "Whether it is infinite.", ALL),
+        ("isfinite", _test(lambda x: absolute(x) < INFINITY, True), "Whether it is neither infinite nor NaN.", ALL),
+        ("isneginf", _test(lambda x: eq(x, -INFINITY)), "Whether it is minus infinity.", ALL),
+        ("isposinf", _test(lambda x: eq(x, INFINITY)), "Whether it is plus infinity.", ALL),
         ("isreal", lambda x: constant(True, BOOL), "Whether the imaginary part is 0; true for real numbers.", ALL),
         ("iscomplex", lambda x: constant(False, BOOL), "Whether the imaginary part is not 0; false for real numbers.", ALL),
-        ("signbit", is_negative, "Whether the sign bit is set, also of -0.0 and NaN.", (*NUMBERS, *FLOATS8)),
-        ("logical_not", lambda x: ~truth(x), "Logical NOT: whether x is zero.", REAL),
+        ("signbit", is_negative, "Whether the sign bit is set, also of -0.0 and NaN.", NUMBERS),
+        ("logical_not", lambda x: ~truth(x), "Logical NOT: whether x is zero.", ALL),
     )
 )
 BITWISE = tuple(
@@ -238,7 +238,7 @@ SPECIAL = (
     ElementwiseRow("gamma", gamma, "The gamma function.", domain=((0.1, 8.0),)),
     ElementwiseRow("digamma", digamma, "The derivative of log(gamma(x)).", domain=((2.0, 30.0),)),
     ElementwiseRow("polygamma", lambda x, n: polygamma(n, x), "The n-th derivative of digamma.", domain=((0.5, 10.0),),
-        parameters=(Parameter("n", 1, "an integer, 0 or more"),), leading=("n",)),
+        parameters=(Parameter("n", 1, "an integer, 0 or more"),)),
     ElementwiseRow("i0", i0, "The modified Bessel function of order 0."),
     ElementwiseRow("i0e", i0e, "exp(-|x|) i0(x).", domain=LARGE),
     ElementwiseRow("i1", i1, "The modified Bessel function of order 1."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda_kernels.core.derivatives import Rule, elementwise, refuse_complex
+from baracuda_kernels.core.derivatives import Rule, elementwise
 from baracuda_kernels.core.identity import remembered
 from baracuda_kernels.ops.fusion.fuse import NUMBERS, Formula, function_of
 from baracuda_kernels.ops.fusion.tracing import slopes_of
@@ -21,7 +21,6 @@ def composition(function: Formula) -> Rule:
 
     def rule(f: Any, **given: Any) -> Any:
         operands = [given[name] for name in function.inputs if given[name] is not None]
-        refuse_complex(f, function, operands)
         found = [f(each.name)(given[NUMBERS], *operands) for each in _slopes(function)]
         return (*found, *[None] * (len(function.outputs) - len(found)))
 
@@ -30,5 +29,5 @@ def composition(function: Formula) -> Rule:
 
 @remembered(1024)
 def _slopes(function: Formula) -> tuple[Formula, ...]:
-    every = {element: slopes_of(trace) for element, trace in function.traces.items() if element.is_float}
+    every = {element: slopes_of(trace) for element, trace in function.traces.items()}
     return tuple(function_of(dict(zip(every, slopes, strict=True))) for slopes in zip(*every.values(), strict=True))

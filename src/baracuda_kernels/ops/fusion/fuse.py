@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported, rejection
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.plan import Plan
@@ -74,7 +74,7 @@ def fuse(formula: Callable[..., Any], *, wide: bool = False) -> Fused:
     if not 1 <= count <= MOST_OPERANDS:
         got, wanted = f"a function of {count} operands", f"one of 1 to {MOST_OPERANDS}"
         raise InvalidProblem("fuse", [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", got, wanted)])
-    found = _traced(formula, count, wide)
+    found = {element: Trace.of(formula, count, element, wide) for element in FLOATS}
     function = function_of({element: trace for element, (trace, _) in found.items()})
     return Fused(function, written([numbers for _, numbers in found.values()]), formula)
 
@@ -93,29 +93,15 @@ def function_of(traces: Traces) -> Formula:
     return _formulas[name]
 
 
-def _traced(formula: Callable[..., Any], count: int, wide: bool) -> dict[ElementKind, tuple[Trace, Numbers]]:
-    """By element: of floats, and of complex numbers, unless the formula has what one of these kinds lacks."""
-    found: dict[ElementKind, tuple[Trace, Numbers]] = {}
-    failures = []
-    for elements in (FLOATS, COMPLEXES):
-        try:
-            found |= {element: Trace.of(formula, count, element, wide) for element in elements}
-        except TypeError as failure:
-            failures.append(failure)
-    if not found:
-        raise failures[0]
-    return found
-
-
 def _function(name: str, leading: tuple[str, ...], count: int, plan: Any, gradient: str | None, traces: Traces) -> Formula:
     names = (*leading, *NAMES[:count])
     problem = backward_problem if leading else forward_problem
 
     def describe(**given: Any) -> Any:
         operands = {each: given[each] for each in names}
-        element = operands[names[len(leading)]].element
-        if element not in traces:
-            raise InvalidProblem(name, [Reason(ReasonCode.ELEMENT, names[len(leading)], element, " or ".join(map(str, traces)))])
+        element = operands[names[0]].element
+        if element not in FLOATS:
+            raise InvalidProblem(name, [Reason(ReasonCode.ELEMENT, names[0], element, " or ".join(map(str, FLOATS)))])
         text, numbers = problem(traces[element], _read(name, given[NUMBERS], traces)[element])
         return plan.descriptor_type(text, broadcast_shape(name, operands), element, numbers)
 

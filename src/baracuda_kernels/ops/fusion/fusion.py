@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from random import Random
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from baracuda_kernels.core.args import Args, Operand, read, write
 from baracuda_kernels.core.cases import Cases, Part, places
 from baracuda_kernels.core.descriptor import Numbers, OnElements, Shape, extents_not_negative
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
-from baracuda_kernels.core.encoding import NUMPY_NAMES
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.sku import BackendKind, MathPrecision, OpCategory, PrecisionGuarantee
-from baracuda_kernels.formula.complex import PARTS
-from baracuda_kernels.formula.expression import MOST_NUMBERS, Expr, Program, read_by, register
-from baracuda_kernels.formula.loops import outside_loops
-from baracuda_kernels.formula.operations import NODES
+from baracuda_kernels.formula.expression import Expr, Program, read_by
+from baracuda_kernels.formula.operations import OPERATIONS
 from baracuda_kernels.ops.fusion.tracing import Trace, backward_problem, forward_problem
 
 __all__ = [
-    "ELEMENTS",
     "MOST_OPERANDS",
     "FusedArgs",
     "FusedBackwardArgs",
@@ -39,8 +35,6 @@ __all__ = [
 ]
 
 MOST_OPERANDS = 8
-ELEMENTS = (*FLOATS, *COMPLEXES)
-ANY_NUMBER = 1.0  # what stands for a number that comes with the launch
 NAMES = tuple(f"input{place}" for place in range(MOST_OPERANDS))
 
 
@@ -68,27 +62,14 @@ class FusedDescriptor(OnElements):
         except (ValueError, IndexError, KeyError, TypeError):
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", self.formula, wanted)
             return
-        unknown = {each.operation for each in program.order} - {*NODES, *PARTS}
+        unknown = {each.operation for each in program.order} - {*OPERATIONS, "input", "parameter", "constant"}
         is_whole = bool(program.results) and len(program.results) == len(program.outputs)
-        is_whole &= set(program.results) <= set(outside_loops(program.order))
         operands = len(program.inputs) - self.HAS_UPSTREAM
-        if (
-            unknown
-            or not is_whole
-            or not 0 < operands <= MOST_OPERANDS
-            or set(program.inputs[self.HAS_UPSTREAM :]) != {self.element}
-        ):
+        if unknown or not is_whole or not 0 < operands <= MOST_OPERANDS or set(program.inputs) != {self.element}:
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "formula", self.formula, wanted)
         if len(self.numbers) != program.parameters:
             wanted = f"{program.parameters}, one for each parameter of the formula"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "numbers", f"{len(self.numbers)} numbers", wanted)
-
-    @property
-    def launch_numbers(self) -> Mapping[str, float]:
-        return {f"number{place}": number for place, number in enumerate(self.numbers)}
-
-    def for_any_numbers(self) -> Self:
-        return replace(self, numbers=(ANY_NUMBER,) * len(self.numbers))
 
     @property
     def program(self) -> Program:
@@ -97,10 +78,6 @@ class FusedDescriptor(OnElements):
     @property
     def operands(self) -> int:
         return len(self.program.inputs) - self.HAS_UPSTREAM
-
-    @property
-    def upstream_element(self) -> ElementKind:
-        return self.program.inputs[0]
 
     @property
     def result_element(self) -> ElementKind:
@@ -135,27 +112,24 @@ def _gradients() -> dict[str, Any]:
     }
 
 
-NUMBERS = tuple(f"number{place}" for place in range(2 * MOST_NUMBERS))  # those of a formula, and their reciprocals
 FusedArgs: Any = type(
     "FusedArgs",
     (Args,),
-    _inputs()
-    | {"result": write("shape", "the result", element="result_element", may_be=NAMES)}
-    | {"NUMBERS": NUMBERS, "__module__": __name__},
+    _inputs() | {"result": write("shape", "the result", element="result_element", may_be=NAMES), "__module__": __name__},
 )
 FusedBackwardArgs: Any = type(
     "FusedBackwardArgs",
     (Args,),
-    {"d_result": read("shape", "the gradient of the result", element="upstream_element", broadcasts=True)}
+    {"d_result": read("shape", "the gradient of the result", broadcasts=True)}
     | _inputs()
     | _gradients()
-    | {"NUMBERS": NUMBERS, "__module__": __name__},
+    | {"__module__": __name__},
 )
 
 
 def as_written(descriptor: FusedDescriptor) -> PrecisionGuarantee:
     """Every result depends on its own operands alone, by the operations of the formula."""
-    computed = [each.element.part for each in descriptor.program.order if each.operation != "parameter"]
+    computed = [each.element for each in descriptor.program.order if each.operation != "parameter"]
     widest = max((element for element in computed if element.is_float), key=lambda element: element.size)
     return PrecisionGuarantee(MathPrecision(widest.value), widest, True, True, True)
 
@@ -163,8 +137,8 @@ def as_written(descriptor: FusedDescriptor) -> PrecisionGuarantee:
 def _kernels(name: str) -> tuple[Kernel, ...]:
     limits = (rank_at_most("shape", 8),)
     return (
-        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:fused", as_written, ELEMENTS, limits),
-        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:fused", as_written, ELEMENTS, limits),
+        Kernel(f"llvm.{name}", BackendKind.NUMBA, "llvm:fused", as_written, FLOATS, limits),
+        Kernel(f"triton.{name}", BackendKind.TRITON, "triton:fused", as_written, FLOATS, limits),
     )
 
 
@@ -175,11 +149,10 @@ def evaluated(descriptor: FusedDescriptor, **operands: Any) -> Any:
     from baracuda_kernels.formula.evaluate import evaluate
 
     program = descriptor.program
-    given = [values for values in operands.values() if values is not None]
-    inputs = [values.astype(NUMPY_NAMES[register(kind)]) for values, kind in zip(given, program.inputs, strict=True)]
+    dtype = numpy.float64 if descriptor.element is ElementKind.F64 else numpy.float32
+    inputs = [values.astype(dtype) for values in operands.values() if values is not None]
     results = evaluate(program.results, inputs, descriptor.numbers)
-    kinds: dict[str, Any] = {"b": numpy.int64, "c": complex}
-    wide = [result.astype(kinds.get(result.dtype.kind, numpy.float64)) for result in results]
+    wide = [result.astype(numpy.int64 if result.dtype.kind == "b" else numpy.float64) for result in results]
     return wide[0] if len(wide) == 1 else tuple(wide)
 
 
@@ -223,7 +196,7 @@ class FusedCases(Cases[Any]):
 
     def draw(self, random: Random, element: ElementKind) -> FusedDescriptor:
         shape = tuple(random.choice((0, 1, 2, 3, 5, 16, 17, 31)) for _ in range(random.randint(0, 4)))
-        return self.problem(random.choice((0, 2) if element.is_complex else range(len(EXAMPLES))), shape, element)
+        return self.problem(random.randrange(len(EXAMPLES)), shape, element)
 
     def showcase(self) -> Iterator[FusedDescriptor]:
         for element in (ElementKind.F32, ElementKind.BF16):

@@ -11,4 +11,4 @@ __all__ = ["fused"]
 
 def fused(problem: Any) -> Callable[[Sequence[Any]], Any]:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return of_present(kernel(problem.program, problem.shape, None), problem.program.parameters)
+    return of_present(kernel(problem.program, problem.shape, problem.numbers))

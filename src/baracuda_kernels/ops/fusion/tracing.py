@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,8 +31,7 @@ class Trace:
     @classmethod
     def of(cls, formula: Any, operands: int, element: ElementKind, wide: bool = False) -> tuple[Trace, Numbers]:
         """The trace of a formula, and its numbers. If `wide`, f32 is computed in f64."""
-        computing = {ElementKind.F32: ElementKind.F64, ElementKind.C64: ElementKind.C128}.get(element) if wide else None
-        computing = computing or register(element)
+        computing = ElementKind.F64 if wide and element is ElementKind.F32 else register(element)
         numbers: list[float] = []
         result = formula(*(Traced(convert(input_of(place, element), computing), numbers) for place in range(operands)))
         if not isinstance(result, Expr):
@@ -41,13 +41,7 @@ class Trace:
     @property
     def target(self) -> ElementKind:
         """The dtype of the result."""
-        found = self.result.element
-        return self.element if found.is_complex else self.element.part if found.is_float else found
-
-    @property
-    def upstream(self) -> ElementKind:
-        """The dtype of the result's gradient."""
-        return self.target if self.target.part.is_float else self.element
+        return self.element if self.result.element.is_float else self.result.element
 
     def text(self) -> str:
         """The formula as text, which identifies it."""
@@ -76,13 +70,10 @@ def _forward_text(trace: Trace) -> str:
 
 def slopes_of(trace: Trace) -> list[Trace]:
     """The gradient of each operand, of the gradient of the result and the operands."""
-    element, count = trace.element, trace.operands
-    behind = [input_of(place + 1, element) for place in range(count)]  # the gradient of the result comes before the operands
-    is_complex = trace.upstream.is_complex or not element.is_complex
-    upstream = convert(input_of(0, trace.upstream), trace.computing if is_complex else trace.computing.part)
-    inputs = [convert(each, trace.computing) for each in behind]
-    result = rebuilt(trace.result, {input_of(place, element): each for place, each in enumerate(behind)})
-    return [replace(trace, operands=count + 1, result=slope) for slope in gradients(result, inputs, upstream)]
+    behind = [input_of(place, trace.element) for place in range(trace.operands + 1)]
+    upstream, *inputs = (convert(each, trace.computing) for each in behind)
+    result = rebuilt(trace.result, dict(itertools.pairwise(behind)))
+    return [replace(trace, operands=len(behind), result=slope) for slope in gradients(result, inputs, upstream)]
 
 
 @remembered(MOST_TEXTS)
@@ -93,7 +84,7 @@ def _backward_text(trace: Trace, invertible: tuple[bool, ...]) -> str:
         _number(place): _number(trace.numbers + place) for place, is_invertible in enumerate(invertible) if is_invertible
     }
     results = expanded_gradients(stored, element in HALVES, reciprocals)
-    return Program((trace.upstream, *(element,) * count), (element,) * count, results, trace.numbers + len(invertible)).text()
+    return Program((element,) * (count + 1), (element,) * count, results, trace.numbers + len(invertible)).text()
 
 
 def _number(place: int) -> Expr:

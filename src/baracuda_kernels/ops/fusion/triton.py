@@ -12,4 +12,4 @@ __all__ = ["fused"]
 
 def fused(problem: Any, device: Device) -> Bind:
     """The kernel for a problem: bind(layouts of inputs and outputs) -> launch."""
-    return of_present(kernel(problem.program, problem.shape, device, None), problem.program.parameters)
+    return of_present(kernel(problem.program, problem.shape, device, problem.numbers))

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 from baracuda_kernels.core.errors import InvalidProblem
-from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import Axes, View, member
@@ -29,7 +28,8 @@ Quantiles = float | tuple[float, ...]
 
 
 def _mask(input: View, dim: Axes | None) -> int:
-    return mask_of(input.axes(dim, "dim"))
+    axes = () if dim is None else input.axes(dim, "dim")
+    return mask_of(axes or range(len(input.shape)))
 
 
 # --- an element that is chosen ---------------------------------------------------------------------------------------------------
@@ -105,28 +105,8 @@ def mode_backward(
 class Quantile(Function):
     """A quantile function: of one q, or of several, whose results are stacked along a leading axis."""
 
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """Points in an array are numbers, read from it: of another device than the CPU, after waiting for it."""
-        given, named = super().meant(given, named)
-        place = list(self.declared.parameters).index("q")
-        q: Any = given[place] if len(given) > place else named.get("q")
-        framework = framework_of(q)
-        if framework is None:
-            return given, named
-        traced = framework.is_traced is not None and framework.is_traced(q)
-        if traced or q.ndim > 1 or getattr(q, "requires_grad", False):
-            got = "points that are traced" if traced else f"an array of rank {q.ndim}" if q.ndim > 1 else "requires_grad=True"
-            raise InvalidProblem(
-                self.name, [Reason(ReasonCode.WRONG_TYPE, "q", got, "numbers, or an array of rank 0 or 1 that holds them")]
-            )
-        points = tuple(q.tolist()) if q.ndim else float(q)
-        if len(given) > place:
-            return (*given[:place], points, *given[place + 1 :]), named
-        return given, {**named, "q": points}
-
     def spread(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call as an operator of PyTorch takes it: q always as several, and whether they are stacked."""
-        given, named = self.meant(given, named)
         place, rest = list(self.declared.parameters).index("q"), dict(named)
         q = given[place] if len(given) > place else rest.get("q")
         # No union of types: Dynamo of PyTorch 2.9 knows none.

@@ -7,7 +7,7 @@ from typing import Any
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.element import FLOATS, UNSIGNED, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, at_most, exact_order
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -48,7 +48,6 @@ def fits_a_program_if_sorted(descriptor: Descriptor) -> Iterator[Reason]:
 
 
 FEW = at_most("quantiles", tiles.MOST_QUANTILES)
-ORDERED = tuple(element for element in NUMBERS if element not in UNSIGNED[1:])  # those that keys are made of
 
 
 class OrderArgs(Args):
@@ -64,13 +63,13 @@ class OrderPlan(Plan[OrderDescriptor, OrderArgs]):
     reference = staticmethod(reference.order)
     cases = OrderCases(OrderDescriptor)
     kernels = (
-        Kernel("numba.order", BackendKind.NUMBA, "numba:order", as_they_are, ORDERED, (RANK,), workspace_bytes),
+        Kernel("numba.order", BackendKind.NUMBA, "numba:order", as_they_are, NUMBERS, (RANK,), workspace_bytes),
         Kernel(
             "triton.order",
             BackendKind.TRITON,
             "triton:order",
             as_they_are,
-            ORDERED,
+            NUMBERS,
             (RANK, fits_a_program_if_sorted),
             tiles.workspace_bytes,
         ),

@@ -11,7 +11,7 @@ from typing import Any
 
 from baracuda_kernels.core.args import Operand
 from baracuda_kernels.core.cases import Cases, Part, places
-from baracuda_kernels.core.element import COMPLEXES, ElementKind
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.encoding import rounded
 from baracuda_kernels.formula.expression import read_by
 from baracuda_kernels.ops.reduction import reference
@@ -97,7 +97,6 @@ class ReduceCases(Cases[Any]):
         """Elements that count as others: wider, narrower, or floats where they are integers."""
         converting = [kind for kind in self.every if self._row(kind).converts and self._serves(kind)]
         others = (ElementKind.F32, ElementKind.F64, ElementKind.BF16) if element.is_float else (ElementKind.F32, ElementKind.I32)
-        others = COMPLEXES if element.is_complex else others
         for number, dtype in enumerate(others):
             rows = [kind for kind in converting if dtype in self._row(kind).elements]
             for kind in rows[number :: len(others)] if dtype is not element else ():
@@ -147,10 +146,6 @@ class ReduceCases(Cases[Any]):
         import numpy
 
         name, shape = descriptor.kind.value, descriptor.shape
-        if descriptor.element.is_complex:
-            size = 1.0 + rng.standard_normal(shape) / (4.0 + descriptor.count) if name == "prod" else rng.uniform(0.5, 3.0, shape)
-            values = size * numpy.exp(1j * rng.uniform(-1.0, 1.5, shape))
-            return {"input": values if name not in TRUTHS else values * (rng.random(shape) < 0.5)}
         if name in ("prod", "nanprod") and descriptor.element.is_float:
             values = rng.choice([-1.0, 1.0], shape) * (1.0 + rng.standard_normal(shape) / (4.0 + descriptor.count))
         elif name == "prod":
@@ -255,9 +250,7 @@ class ReduceToCases(Cases[ReduceToDescriptor]):
 
     def inputs(self, descriptor: ReduceToDescriptor, rng: Any) -> dict[str, Any]:
         values = rng.uniform(-1.0, 3.0, descriptor.shape)
-        if descriptor.element.is_complex:
-            values = values + 1j * rng.uniform(-1.0, 3.0, descriptor.shape)
-        return {"input": values if descriptor.element.part.is_float else (values > 1.0) * 1.0}
+        return {"input": values if descriptor.element.is_float else (values > 1.0) * 1.0}
 
     def parts(self, descriptor: ReduceToDescriptor) -> Iterator[Part]:
         axes, shape = descriptor.axes, descriptor.shape

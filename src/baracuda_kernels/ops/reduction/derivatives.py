@@ -36,12 +36,12 @@ def composition(function: Function) -> Rule | None:
     return _of_row(function) if function.plan in of_rows else None
 
 
-def _trace(f: Any, t_input: Any, offset: int = 0, dtype: Any = None, **_: Any) -> Any:
-    return f("trace")(t_input, offset, dtype=dtype)
+def _trace(f: Any, t_input: Any, **_: Any) -> Any:
+    return f("trace")(t_input)
 
 
-def _trace_backward(f: Any, d_result: Any, input: Any, offset: int = 0) -> Any:
-    diagonal = f("trace_backward")(f.ones_like(f.constant(d_result)), f.constant(input), offset)
+def _trace_backward(f: Any, d_result: Any, input: Any) -> Any:
+    diagonal = f("trace_backward")(f.ones_like(f.constant(d_result)), f.constant(input))
     return f.constant(diagonal) * d_result.reshape(*d_result.shape, 1, 1)
 
 
@@ -53,11 +53,8 @@ def _of_row(function: Function) -> Rule:
     def rule(f: Any, **given: Any) -> Any:
         problem = f.describe(function, given)
         arrays = [given[name] for name in function.inputs]
-        derivatives.refuse_complex(f, function, arrays)
-        own = max(
-            (each.dtype for each in arrays), key=lambda dtype: dtype.itemsize
-        )  # results may have another than what they are of
-        arrays = [f.cast(each, own) for each in arrays]
+        own = _own_element(arrays)
+        arrays = [each if each.dtype == own else f("cast")(each, own) for each in arrays]
         operands = arrays[several : several + count]
         if problem.row.helpers[:1] in (("product_of_others",), ("product_of_present_others",)):
             found: tuple[Any, ...] = (_product(f, problem, *arrays),)
@@ -69,9 +66,17 @@ def _of_row(function: Function) -> Rule:
             formulas = _slopes(type(problem), problem.kind, problem.numbers)
             found = tuple(f(each.name)(numbers, *everything) for each in formulas)
         originals = [given[name] for name in function.inputs][several : several + count]
-        return tuple(f.cast(each, like.dtype) for each, like in zip(found, originals, strict=True))
+        back = [
+            each if each.dtype == like.dtype else f("cast")(each, like.dtype) for each, like in zip(found, originals, strict=True)
+        ]
+        return tuple(back)
 
     return rule
+
+
+def _own_element(arrays: list[Any]) -> Any:
+    """The widest of the arrays' elements: results may have another one than what they are of."""
+    return max((each.dtype for each in arrays), key=lambda dtype: dtype.itemsize)
 
 
 @remembered(1024)
@@ -132,7 +137,7 @@ def _helper(f: Any, problem: Any, row: Any, operands: list[Any]) -> Any:
     x = f.constant(x)
     if name in _EXTREMES:
         return f(_EXTREMES[name])(x, **along)
-    return f("sum")(f.cast(_COUNTED[name](f, x, along), x.dtype), **along)
+    return f("sum")(f("cast")(_COUNTED[name](f, x, along), x.dtype), **along)
 
 
 def _tied(best: str, of_size: bool = False) -> Callable[..., Any]:

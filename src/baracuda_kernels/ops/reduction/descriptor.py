@@ -11,7 +11,6 @@ from baracuda_kernels.core.descriptor import Descriptor, Numbers, Shape, extents
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.layout import broadcasts_to
 from baracuda_kernels.core.reason import Reason, ReasonCode
-from baracuda_kernels.formula.complex import whole_of
 from baracuda_kernels.ops.reduction.joint_rows import JOINT
 from baracuda_kernels.ops.reduction.pair_rows import PAIRS
 from baracuda_kernels.ops.reduction.row import ReduceRow
@@ -118,14 +117,9 @@ class ReduceDescriptor(AlongAxes, Descriptor):
                 self.as_element,
                 f"none for {self.kind.value}, whose elements stay as they are",
             )
-        elif self._loses(self.converted) or self.as_element is ElementKind.BOOL:
-            kind = "a complex number" if self.element.is_complex else "a float" if self.element.is_float else "a number"
-            wanted = f"{kind}, as elements are {self.element}"
+        elif (self.element.is_float and not self.converted.is_float) or self.as_element is ElementKind.BOOL:
+            wanted = f"{'a float' if self.element.is_float else 'a number'}, as elements are {self.element}"
             yield Reason(ReasonCode.VALUE_OUT_OF_RANGE, "as_element", self.as_element, wanted)
-
-    def _loses(self, other: ElementKind) -> bool:
-        """Whether fractions or imaginary parts would be gone."""
-        return (self.element.part.is_float and not other.part.is_float) or (self.element.is_complex and not other.is_complex)
 
     @property
     def converted(self) -> ElementKind:
@@ -135,9 +129,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
     @property
     def computing(self) -> ElementKind:
         """What they are computed in: at least as good as they are, so that what is to be narrower is rounded once."""
-        is_narrower = self.element.part.is_float and self.converted.part.size < self.element.part.size
-        if self.converted.is_complex and not self.element.is_complex:
-            return self.row.computed(whole_of(self.element) if is_narrower else self.converted)
+        is_narrower = self.element.is_float and self.converted.size < self.element.size
         return self.row.computed(self.element if is_narrower else self.converted)
 
     @property
@@ -148,7 +140,8 @@ class ReduceDescriptor(AlongAxes, Descriptor):
     @property
     def row(self) -> ReduceRow:
         """The formulas for these parameters."""
-        return EVERY[self.kind.value].of_parameters(self.numbers, self.converted.is_complex)
+        row = EVERY[self.kind.value]
+        return row if row.chosen is None else row.chosen(*self.numbers)
 
     @property
     def formula_numbers(self) -> Numbers:
@@ -157,7 +150,7 @@ class ReduceDescriptor(AlongAxes, Descriptor):
 
     @property
     def result_elements(self) -> tuple[ElementKind, ...]:
-        return self.row.results(self.element) if self.as_element is None else self.row.results(self.as_element)
+        return self.row.results(self.element) if self.as_element is None else (self.as_element,)
 
     @property
     def result_element(self) -> ElementKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from baracuda_kernels.core.element import LIMITS, ElementKind
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.functions.elementary import exp_below, exp_nonpositive
 from baracuda_kernels.formula.operations import absolute, convert, eq, fma, is_nan, ne, rarely, reciprocal, sqrt, where
@@ -49,19 +49,20 @@ __all__ = [
     "zero",
 ]
 
+U8, BOOL = ElementKind.U8, ElementKind.BOOL
 State = tuple[Expr, ...]
 
 
 def lowest(element: ElementKind) -> float:
     if element.is_float:
         return -math.inf
-    return LIMITS.get(element, (0, 1))[0]
+    return 0 if element in (U8, BOOL) else -(1 << (8 * element.size - 1))
 
 
 def highest(element: ElementKind) -> float:
     if element.is_float:
         return math.inf
-    return LIMITS.get(element, (0, 1))[1]
+    return 255 if element is U8 else 1 if element is BOOL else (1 << (8 * element.size - 1)) - 1
 
 
 def _or_nan(is_better: Expr, b: Expr) -> Expr:
@@ -152,7 +153,7 @@ def as_it_is(total: Expr, count: Expr, *parameters: Expr) -> Expr:
 
 
 def divided_by_count(total: Expr, count: Expr) -> Expr:
-    return total / convert(count, total.element.part)
+    return total / convert(count, total.element)
 
 
 def square_root(total: Expr, count: Expr) -> Expr:
@@ -176,8 +177,8 @@ def without_nan(x: Expr) -> Expr:
 
 
 def as_given(x: Expr) -> Expr:
-    """A float before it was made wider; an integer that became one is what it became."""
-    return x.args[0] if x.operation == "convert" and x.args[0].element.is_float else x
+    """An element before it was made wider."""
+    return x.args[0] if x.operation == "convert" else x
 
 
 def exponentials(top: Expr, total: Expr, other: Expr, more: Expr) -> State:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem, Unsupported
-from baracuda_kernels.core.forms import Converting, OneOf
-from baracuda_kernels.core.framework import framework_of
 from baracuda_kernels.core.function import Function, function
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import Axes, Dtype, View, broadcast_shape, element_from
@@ -30,7 +26,6 @@ from baracuda_kernels.ops.reduction.descriptor import (
 from baracuda_kernels.ops.reduction.joint import ReduceJointBackwardPlan, ReduceJointPlan
 from baracuda_kernels.ops.reduction.pairs import ReduceChoiceBackwardPlan, ReducePairBackwardPlan, ReducePairPlan
 from baracuda_kernels.ops.reduction.reduction import ReduceBackwardPlan, ReducePlan, ReduceToPlan
-from baracuda_kernels.ops.reduction.row import CORRECTION
 from baracuda_kernels.ops.reduction.tables import EVERY
 from baracuda_kernels.ops.reduction.trace import TraceBackwardDescriptor, TraceBackwardPlan, TraceDescriptor, TracePlan
 
@@ -38,27 +33,16 @@ __all__: list[str] = []  # what it declares is found by its name, and hides what
 
 SINGLE = ("argmax", "argmin", "nanargmax", "nanargmin")  # along one axis, or of all elements
 NAMED = ("aminmax",)  # whose axes are given by name, as in PyTorch
-BEFORE = ("vector_norm",)  # whose number stands before the axes, as in PyTorch
-NONE_OF = ("all", "any")  # to whom no axes are none in PyTorch too
 
 
 def _mask(input: View, dim: Axes | None) -> int:
-    return mask_of(input.axes(dim, "dim"))
+    """All axes, as in PyTorch, if none is named."""
+    axes = () if dim is None else input.axes(dim, "dim")
+    return mask_of(axes or range(len(input.shape)))
 
 
 def _dtype(function: str, dtype: object) -> ElementKind | None:
     return None if dtype is None else element_from(function, "dtype", dtype)
-
-
-class Moment(Function):
-    """A variance or a deviation, also by PyTorch's other calls: var(x, unbiased) and var(x, dim, unbiased, keepdim)."""
-
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        behind = 1 if len(given) == 2 and isinstance(given[1], bool) else 2
-        more = dict(zip(("unbiased", "keepdim"), given[behind:], strict=False))
-        if len(given) - behind == len(more) and not [name for name in more if name in named]:
-            given, named = given[:behind], {**more, **named}
-        return super().meant(given, named)
 
 
 def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = None) -> Function:
@@ -78,19 +62,13 @@ def _declare(kind: Any, plan: Any, name: str, says: str, gradient: str | None = 
     along = kinds("dim", only, annotation=int | None if row.name in SINGLE else Axes | None, default=None)
     if row.is_choice:
         along = along.replace(annotation=int, default=kinds.empty)
-    stands = only if row.name in BEFORE else kinds.KEYWORD_ONLY
-    numbers = [kinds(each.name, stands, annotation=float, default=each.default) for each in row.parameters]
-    keepdim = kinds("keepdim", stands if numbers else only, annotation=bool, default=False)
+    numbers = [kinds(each.name, kinds.KEYWORD_ONLY, annotation=float, default=each.default) for each in row.parameters]
+    keepdim = kinds("keepdim", kinds.KEYWORD_ONLY if numbers else only, annotation=bool, default=False)
     dtype = [kinds("dtype", kinds.KEYWORD_ONLY, annotation=Dtype | None, default=None)] if row.converts else []
-    options = [*numbers, along] if row.name in BEFORE else [along, *numbers]
-    describe.__signature__ = inspect.Signature([*arrays, *options, keepdim, *dtype])  # type: ignore[attr-defined]
+    describe.__signature__ = inspect.Signature([*arrays, along, *numbers, keepdim, *dtype])  # type: ignore[attr-defined]
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = says
-    is_moment = CORRECTION in row.parameters and len(arrays) == 1
-    function = (Moment if is_moment else Function)(describe, plan, gradient, names)
-    if row.name in NONE_OF:
-        function.along = []
-    return function
+    return Function(describe, plan, gradient, names)
 
 
 def _declare_all() -> None:
@@ -121,21 +99,7 @@ def _norm(plan: Any, input: View, p: float, dim: Axes | None, keepdim: bool, dty
     return plan.descriptor_type(ReduceKind("vector_norm"), input.shape, mask, input.element, keepdim, (p,), of)
 
 
-class Norm(Function):
-    """A norm of all elements alike: of a matrix `fro` is that of its elements, and so is what PyTorch calls None."""
-
-    def meant(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        given, named = super().meant(given, named)
-        p = given[1] if len(given) > 1 else named.get("p", 2.0)
-        if p == "nuc":
-            wanted = "a number, inf, -inf, 'fro' or None: the nuclear norm is of singular values, which no kernel here computes"
-            raise Unsupported(self.name, [Reason(ReasonCode.LIMIT, "p", "'nuc'", wanted)])
-        if p not in ("fro", None):
-            return given, named
-        return (given[0], 2.0, *given[2:]) if len(given) > 1 else given, {**named, "p": 2.0} if "p" in named else named
-
-
-@function(ReducePlan, gradient="norm_backward", kind=Norm)
+@function(ReducePlan, gradient="norm_backward")
 def norm(
     input: View, p: float = 2.0, dim: Axes | None = None, keepdim: bool = False, dtype: Dtype | None = None
 ) -> ReduceDescriptor:
@@ -158,26 +122,17 @@ def norm_backward(
 
 
 @function(ReducePlan, gradient="matrix_norm_backward")
-def matrix_norm(
-    input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
-) -> ReduceDescriptor:
+def matrix_norm(input: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> ReduceDescriptor:
     """The Frobenius norm: the square root of the sum of squares."""
-    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
+    return _norm(ReducePlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
 
 
 @function(ReduceBackwardPlan)
 def matrix_norm_backward(
-    d_result: View,
-    input: View,
-    result: View,
-    ord: str = "fro",
-    dim: tuple[int, ...] = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: Dtype | None = None,
+    d_result: View, input: View, result: View, ord: str = "fro", dim: tuple[int, ...] = (-2, -1), keepdim: bool = False
 ) -> ReduceBackwardDescriptor:
     """The gradient of matrix_norm, from that of its result."""
-    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim, dtype)  # type: ignore[no-any-return]
+    return _norm(ReduceBackwardPlan, _matrix(input, ord, dim), 2.0, dim, keepdim)  # type: ignore[no-any-return]
 
 
 def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
@@ -190,16 +145,16 @@ def _matrix(input: View, ord: str, dim: tuple[int, ...]) -> View:
     return input
 
 
-@function(TracePlan, gradient="trace_backward", kind=Converting)
-def trace(input: View, offset: int = 0, *, dtype: Dtype | None = None) -> TraceDescriptor:
-    """The sum of a diagonal of the last two axes: the one that begins `offset` columns to the right, or so many rows below."""
-    return TraceDescriptor(input.shape, _dtype("trace", dtype) or input.element, offset=offset)
+@function(TracePlan, gradient="trace_backward")
+def trace(input: View) -> TraceDescriptor:
+    """The sum of the diagonal of the last two axes."""
+    return TraceDescriptor(input.shape, input.element)
 
 
 @function(TraceBackwardPlan)
-def trace_backward(d_result: View, input: View, offset: int = 0) -> TraceBackwardDescriptor:
+def trace_backward(d_result: View, input: View) -> TraceBackwardDescriptor:
     """The gradient of trace, from that of its result."""
-    return TraceBackwardDescriptor(input.shape, input.element, offset=offset)
+    return TraceBackwardDescriptor(input.shape, input.element)
 
 
 # --- two operands --------------------------------------------------------------------------------------------------------------
@@ -284,40 +239,7 @@ def equal(input: View, other: View) -> ReduceJointDescriptor:
     return ReduceJointDescriptor(*_joint("equal", input, other))
 
 
-@function(ReduceJointPlan, names={"a1": "input", "a2": "other"})
-def array_equiv(a1: View, a2: View) -> ReduceJointDescriptor:
-    """Whether all elements are equal once both are broadcast; NaN is not equal to itself."""
-    return ReduceJointDescriptor(*_joint("equal", a1, a2))
-
-
 @function(ReduceToPlan)
 def sum_to_size(input: View, size: tuple[int, ...]) -> ReduceToDescriptor:
     """The sum to a shape that broadcasts to that of the input."""
     return ReduceToDescriptor(input.shape, size, input.element)
-
-
-# --- several functions of one name ---------------------------------------------------------------------------------------------
-
-
-def _extreme(named: Mapping[str, Any], whole: str, along: str, both: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
-    """PyTorch tells the place too along an axis. `axis` is NumPy's and JAX's, and so is one that stands behind their arrays."""
-    if dim is not None and not isinstance(dim, Integral | tuple | list):
-        dim, other = None, dim
-    if other is not None:
-        return both, {"input": input, "other": other}
-    framework = framework_of(input)
-    pytorch = framework is not None and framework.name == "PyTorch"
-    tells = isinstance(dim, Integral) and (pytorch or "dim" in named)
-    return along if tells else whole, {"input": input, "dim": dim, "keepdim": keepdim}
-
-
-@OneOf
-def max(named: Mapping[str, Any], input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """The largest element; along a `dim` also its index; of two arrays the larger elements."""
-    return _extreme(named, "amax", "max_with_indices", "maximum", input, dim, keepdim, other)
-
-
-@OneOf
-def min(named: Mapping[str, Any], input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """The smallest element; along a `dim` also its index; of two arrays the smaller elements."""
-    return _extreme(named, "amin", "min_with_indices", "minimum", input, dim, keepdim, other)

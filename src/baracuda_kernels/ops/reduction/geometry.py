@@ -10,10 +10,9 @@ from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.reduction import Reduction
 from baracuda_kernels.ops.reduction.program import helpers_of, reduction_of, sum_of
 from baracuda_kernels.targets.geometry import kept_axes
-from baracuda_kernels.targets.operand_views import OperandView, OverViews
 
 __all__ = [
-    "backward_bytes", "below_stride", "broadcast_stride", "diagonal_stride", "from_diagonal", "kept_stride", "no_bytes", "place_stride", "reduce_bytes",
+    "backward_bytes", "below_stride", "broadcast_stride", "diagonal_stride", "kept_stride", "no_bytes", "place_stride", "reduce_bytes",
     "reduce_to_bytes", "target_stride",
 ]  # fmt: skip
 
@@ -34,15 +33,6 @@ def broadcast_stride(problem: Any, stride: Sequence[int], is_kept: bool = False)
 def diagonal_stride(stride: Sequence[int]) -> tuple[int, ...]:
     """The strides of the diagonals of matrices along the last two axes."""
     return (*stride[:-2], stride[-2] + stride[-1])
-
-
-def from_diagonal(problem: Any, launch: Any, stride: Sequence[int]) -> Any:
-    """The launch, where the diagonal of matrices with these strides begins: for the main one it is the launch itself."""
-    if problem.offset == 0 or problem.count == 0:
-        return launch
-    rows, columns = max(-problem.offset, 0), max(problem.offset, 0)
-    start = (rows * stride[-2] + columns * stride[-1]) * problem.element.size
-    return OverViews(launch, (OperandView(0, start), OperandView(1, 0)))
 
 
 def below_stride(problem: Any) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.formula.complex import imag, real
 from baracuda_kernels.formula.expression import Expr, constant
 from baracuda_kernels.formula.operations import absolute, convert, eq, is_nan, where
 from baracuda_kernels.ops.reduction.formulas import (
@@ -51,32 +50,17 @@ def _counted(name: str, is_one: Callable[[Expr], Expr]) -> ReduceRow:
     return helper(name, lambda x, place, first: convert(is_one(x), place.element), added, zero, as_it_is, computed=plain)
 
 
-def _tied(
-    name: str,
-    value: Callable[[Expr], Expr],
-    best: Callable[[Expr, Expr], Expr],
-    computed: Callable[[ElementKind], ElementKind] = plain,
-) -> ReduceRow:
+def _tied(name: str, value: Callable[[Expr], Expr], best: Callable[[Expr, Expr], Expr]) -> ReduceRow:
     return helper(
         name,
         lambda x, place, first: (value(x), constant(1, place.element)),
         best_and_times(best),
         lambda element: (math.nan, 0),
         lambda best, times, count: times,
-        computed=computed,
+        computed=plain,
     )
 
 
-def _not_zero(x: Expr, place: Expr, first: Expr) -> Expr:
-    return where(eq(x, 0), 1, x)
-
-
-def _part_of(finish: Callable[..., Expr], part: Callable[[Expr], Expr]) -> Callable[..., Expr]:
-    """One part of a complex number; what is kept for gradients is real."""
-    return lambda *given: part(finish(*given))
-
-
-PARTS = (("real", real), ("imag", imag))
 HELPERS = {
     row.name: row
     for row in (
@@ -87,20 +71,13 @@ HELPERS = {
         ),
         _counted("present", lambda x: eq(x, x)),
         _counted("zeros", lambda x: eq(x, 0)),
-        helper("product_of_others", _not_zero, multiplied, one, as_it_is),
+        helper("product_of_others", lambda x, place, first: where(eq(x, 0), 1, x), multiplied, one, as_it_is),
         helper("product_of_present_others", lambda x, place, first: where(eq(x, 0) | is_nan(x), 1, x), multiplied, one, as_it_is),
-        *(helper(f"middle_{name}", itself, added, zero, _part_of(divided_by_count, part)) for name, part in PARTS),
-        *(helper(f"product_of_others_{name}", _not_zero, multiplied, one, _part_of(as_it_is, part)) for name, part in PARTS),
         helper("most", itself, larger, lambda element: (lowest(element),), as_it_is, computed=plain),
         helper("least", itself, smaller, lambda element: (highest(element),), as_it_is, computed=plain),
         _tied("ties_above", lambda x: x, is_more),
         _tied("ties_below", lambda x: x, is_less),
         _tied("ties_of_size", absolute, is_more),
         _tied("ties_of_least_size", absolute, is_less),
-        # Of complex numbers, whose sizes are rounded: the largest and the least as they are found here.
-        _tied("ties_of_complex_size", absolute, is_more, wide),
-        _tied("ties_of_least_complex_size", absolute, is_less, wide),
-        helper("largest_size", lambda x, place, first: absolute(x), larger, lambda element: (-math.inf,), as_it_is),
-        helper("least_size", lambda x, place, first: absolute(x), smaller, lambda element: (math.inf,), as_it_is),
     )
 }  # fmt: skip

@@ -11,7 +11,6 @@ from baracuda_kernels.ops.reduction.geometry import (
     below_stride,
     broadcast_stride,
     diagonal_stride,
-    from_diagonal,
     kept_stride,
     place_stride,
     target_stride,
@@ -21,7 +20,6 @@ from baracuda_kernels.ops.reduction.program import (
     COUNTED,
     choice_program,
     diagonal_program,
-    far_below,
     gradient_program,
     helpers_of,
     reduction_of,
@@ -126,18 +124,12 @@ def reduce_choice_backward(problem: Any) -> Bind:
 def trace(problem: Any) -> Bind:
     """The kernel for a trace: bind(layouts of input, result) -> launch."""
     bind = kernel(trace_of(problem), problem.diagonal_shape, (len(problem.shape) - 2,))
-
-    def of_layouts(layouts: Sequence[Any]) -> parallel.Launch:
-        return from_diagonal(problem, bind([diagonal_stride(layouts[0].stride)], [layouts[1].stride]), layouts[0].stride)
-
-    return of_layouts
+    return lambda layouts: bind([diagonal_stride(layouts[0].stride)], [layouts[1].stride])
 
 
 def trace_backward(problem: Any) -> Bind:
     """The kernel for the gradient of a trace: bind(layouts of d_result, input, d_input) -> launch."""
-    elementwise = elementwise_launch.kernel(
-        diagonal_program(problem.element, not problem.offset), problem.shape, far_below(problem), (BELOW,)
-    )
+    elementwise = elementwise_launch.kernel(diagonal_program(problem.element), problem.shape, counted=(BELOW,))
 
     def bind(layouts: Sequence[Any]) -> parallel.Launch:
         d_result, _, d_input = (layout.stride for layout in layouts)

@@ -11,7 +11,7 @@ from baracuda_kernels.ops.reduction.formulas import State, as_given, without_nan
 from baracuda_kernels.ops.reduction.row import ReduceRow
 
 __all__ = [
-    "at_least_one", "distances_and_squares", "distances_from_one", "free", "half_distance", "next_distance", "next_present_distance", "next_present_value", "next_value",
+    "distances_and_squares", "distances_from_one", "next_distance", "next_present_distance", "next_present_value", "next_value",
     "present_base", "present_value_and_square", "rooted", "value_and_square", "variance", "variance_of_present", "variance_of_present_values",
     "variance_of_values",
 ]  # fmt: skip
@@ -29,12 +29,12 @@ def rooted(row: ReduceRow, name: str, says: str, gradient: Callable[..., Expr]) 
     return replace(row, name=name, says=says, finish=finish, gradient=gradient, of_halves=of_halves)
 
 
-def free(count: Expr, correction: Expr) -> Expr:
+def _free(count: Expr, correction: Expr) -> Expr:
     """The degrees of freedom, never less than none."""
     return where(count - correction < 0, 0, count - correction)
 
 
-def at_least_one(count: Expr) -> Expr:
+def _at_least_one(count: Expr) -> Expr:
     return where(eq(count, 0), 1, count)
 
 
@@ -42,24 +42,24 @@ def at_least_one(count: Expr) -> Expr:
 
 
 def distances_and_squares(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
-    half = half_distance(x, first)
+    half = _half_distance(x, first)
     return half, half * half
 
 
 def next_distance(total: Expr, squares: Expr, x: Expr, place: Expr, first: Expr, correction: Expr) -> State:
-    half = half_distance(x, first)
+    half = _half_distance(x, first)
     return total + half, fma(half, half, squares)
 
 
-def half_distance(x: Expr, base: Expr) -> Expr:
+def _half_distance(x: Expr, base: Expr) -> Expr:
     """Half of it, which is always finite if both are, taken as precisely as the numbers are given: only its last bit is lost, and not x's."""
     return convert(fma(as_given(x), 0.5, as_given(base) * -0.5), x.element)
 
 
 def variance(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
     """Since distances are from one of the elements, no more than a factor of `count` can cancel."""
-    rest = squares - total * (total / at_least_one(count))
-    return where(rest < 0, 0, rest) * 4.0 / free(count, correction)
+    rest = squares - total * (total / _at_least_one(count))
+    return where(rest < 0, 0, rest) * 4.0 / _free(count, correction)
 
 
 # --- distances from the first element that is there: it is part of the contribution, as is how many there are ------------------
@@ -77,7 +77,7 @@ def next_present_distance(
     given, wide = as_given(x), total.element
     value = where(is_nan(given), base, given)
     base = where(eq(present, 0), value, base)
-    half = half_distance(convert(value, wide), convert(base, wide))
+    half = _half_distance(convert(value, wide), convert(base, wide))
     return total + half, fma(half, half, squares), base, present + convert(eq(given, given), present.element)
 
 
@@ -114,10 +114,10 @@ def next_value(total: Expr, squares: Expr, x: Expr, *given: Expr) -> State:
 
 def variance_of_values(total: Expr, squares: Expr, count: Expr, correction: Expr) -> Expr:
     """The variance, corrected for the rounding of the mean."""
-    mean = total / at_least_one(count)
+    mean = total / _at_least_one(count)
     lost = fma(-mean, count, total)
     rest = fma(-mean, lost, fma(-mean, total, squares))
-    return where(rest < 0, 0, rest) / free(count, correction)
+    return where(rest < 0, 0, rest) / _free(count, correction)
 
 
 def present_value_and_square(x: Expr, place: Expr, first: Expr, correction: Expr) -> State:

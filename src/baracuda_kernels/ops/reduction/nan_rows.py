@@ -55,7 +55,7 @@ _NANVAR = ReduceRow(
     present_base, distances_from_one, lambda element: (0, 0, 0, 0), variance_of_present, computed=wide, parameters=(CORRECTION,),
     append=next_present_distance,
     gradient=_of_present(lambda d, x, y, mean, present, count, correction: scaled(d, x - mean, (present - correction) * 0.5)),
-    helpers=("middle_of_present", "present"), converts=True,
+    helpers=("middle_of_present", "present"),
 )  # fmt: skip
 _NANVAR = replace(
     _NANVAR, of_halves=replace(
@@ -93,7 +93,7 @@ ROWS = (
     ReduceRow(
         "nanprod", "The product of all elements but NaN.",
         lambda x, place, first: convert(where(is_nan(as_given(x)), 1, as_given(x)), x.element), multiplied, one, as_it_is, computed=wide,
-        converts=True, gradient=_of_present(prod_gradient), helpers=("product_of_present_others", "zeros"),
+        gradient=_of_present(prod_gradient), helpers=("product_of_present_others", "zeros"),
     ),
     ReduceRow(
         "nanmax", "The largest element that is not NaN; NaN if all are.",

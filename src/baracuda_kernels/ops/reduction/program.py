@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from baracuda_kernels.core.descriptor import Numbers
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.identity import remembered
-from baracuda_kernels.formula.complex import imag, joined, real
 from baracuda_kernels.formula.derive import expanded, expanded_gradients
 from baracuda_kernels.formula.expression import HALVES, Expr, Program, constant, input_of, parameter_of, register
 from baracuda_kernels.formula.operations import convert, eq, where
@@ -20,7 +18,7 @@ from baracuda_kernels.ops.reduction.rows import TABLE
 from baracuda_kernels.ops.reduction.tables import EVERY
 
 __all__ = [
-    "BELOW", "COUNTED", "choice_program", "diagonal_program", "far_below", "gradient_program", "helpers_of", "reduction_of", "sum_of", "trace_of",
+    "BELOW", "COUNTED", "choice_program", "diagonal_program", "gradient_program", "helpers_of", "reduction_of", "sum_of", "trace_of",
 ]  # fmt: skip
 
 COUNTED = 2  # among the inputs of the gradient of a choice: counted, not read
@@ -58,21 +56,22 @@ def _reduction(
     counting: ElementKind,
     computing: ElementKind,
 ) -> Reduction:
-    row = _row(kind, numbers, computing)
+    row = _row(kind, numbers)
     if element in HALVES and row.of_halves is not None:
         row = row.of_halves
     return _made(row, element, results, counting, computing)
 
 
-def _row(kind: str, numbers: Numbers, computing: ElementKind) -> ReduceRow:
-    return EVERY[kind].of_parameters(numbers, computing.is_complex)
+def _row(kind: str, numbers: Numbers) -> ReduceRow:
+    row = EVERY[kind]
+    return row if row.chosen is None else row.chosen(*numbers)
 
 
 def _parameters(row: ReduceRow, computing: ElementKind) -> tuple[Expr, list[Expr]]:
     """How many elements there are, and the row's own."""
     every = [parameter_of(place) for place in range(1 + len(row.parameters))]
-    if computing.part.is_float:
-        every = [convert(each, computing.part) for each in every]
+    if computing.is_float:
+        every = [convert(each, computing) for each in every]
     return every[0], every[1:]
 
 
@@ -94,43 +93,21 @@ def _made(
         x, place, *others = (input_of(states + place, kind) for place, kind in enumerate(of_element))
         return [convert(x, computing), place, *(convert(each, computing) for each in others), *parameters]
 
-    terms = tuple(term.element for term in _tuple(row.term(*appended(0))))
-    state = tuple(
-        kind for term in terms for kind in (term.part,) * (1 + term.is_complex)
-    )  # a complex number is two of a contribution's
-    starts = [
-        constant(min(each, highest(kind.part)), kind.part)
-        for number, kind in zip(row.start(computing), terms, strict=True)
-        for each in ((number, 0) if kind.is_complex else (number,))
-    ]
-    both = _contributions(terms * 2)
-    before, new = both[: len(terms)], appended(len(state))
-    append = _parts(row.combine(*before, *_tuple(row.term(*new))) if row.append is None else row.append(*before, *new))
-    combined = _parts(row.combine(*both))
-    finished = _tuple(row.finish(*both[: len(terms)], count, *parameters))
+    state = tuple(term.element for term in _tuple(row.term(*appended(0))))
+    starts = [constant(min(number, highest(kind)), kind) for number, kind in zip(row.start(computing), state, strict=True)]
+    both = [input_of(place, kind) for place, kind in enumerate(state * 2)]
+    before, new = both[: len(state)], appended(len(state))
+    append = row.combine(*before, *_tuple(row.term(*new))) if row.append is None else row.append(*before, *new)
+    combined = _tuple(row.combine(*both))
+    finished = _tuple(row.finish(*both[: len(state)], count, *parameters))
     finished = tuple(convert(each, register(kind)) for each, kind in zip(finished, results, strict=True))
     return Reduction(
         Program((), state, tuple(starts), given),
-        Program((*state, *of_element), state, expanded(append, rough), given),
+        Program((*state, *of_element), state, expanded(_tuple(append), rough), given),
         Program(state * 2, state, expanded(combined, rough), given),
         Program(state, results, expanded(finished, rough), given),
         None if row.several is None else _several(row, element, computing, state, rough, given),
     )
-
-
-def _contributions(terms: Sequence[ElementKind]) -> list[Expr]:
-    """Those that are given, each part of a complex number as an input of its own."""
-    found, place = [], 0
-    for term in terms:
-        parts = [input_of(place + number, term.part) for number in range(1 + term.is_complex)]
-        found.append(joined(*parts) if term.is_complex else parts[0])
-        place += len(parts)
-    return found
-
-
-def _parts(found: Any) -> tuple[Expr, ...]:
-    """A contribution as real numbers."""
-    return tuple(part for each in _tuple(found) for part in ((real(each), imag(each)) if each.element.is_complex else (each,)))
 
 
 def _several(
@@ -150,17 +127,9 @@ def trace_of(problem: Any) -> Reduction:
     return _reduction("sum", (), element, TABLE["sum"].results(element), I64, TABLE["sum"].computed(element))
 
 
-def diagonal_program(element: ElementKind, is_main: bool = True) -> Program:
-    """The gradient of one element: inputs are the result's gradient, and how far below the main diagonal the element is. Where another
-    diagonal is meant, a number says how far that one is."""
-    far = constant(0, I64) if is_main else convert(parameter_of(0), I64)
-    on_it = eq(input_of(BELOW, I64), far)
-    return Program((element, I64), (element,), (where(on_it, input_of(0, element), 0),), 0 if is_main else 1)
-
-
-def far_below(problem: Any) -> Numbers:
-    """What the program of a diagonal is told: nothing of the main one."""
-    return (-float(problem.offset),) if problem.offset else ()
+def diagonal_program(element: ElementKind) -> Program:
+    """The gradient of one element: inputs are the result's gradient, and how far below the diagonal the element is."""
+    return Program((element, I64), (element,), (where(eq(input_of(BELOW, I64), 0), input_of(0, element), 0),))
 
 
 def choice_program(element: ElementKind) -> Program:
@@ -178,14 +147,10 @@ def gradient_program(problem: Any) -> Program:
 def _gradient(
     kind: str, numbers: Numbers, element: ElementKind, results: tuple[ElementKind, ...], computing: ElementKind
 ) -> Program:
-    row = _row(kind, numbers, computing)
+    row = _row(kind, numbers)
     assert row.gradient is not None
     count, parameters = _parameters(row, computing)
     elements = (*results, *[element] * row.operands, *results, *[F64] * len(row.helpers))
-    behind = range(len(results), len(results) + row.operands)  # where the elements are
-    given = [
-        convert(input_of(place, kind), computing if kind.is_complex or place in behind else computing.part)
-        for place, kind in enumerate(elements)
-    ]
+    given = [convert(input_of(place, kind), computing) for place, kind in enumerate(elements)]
     slopes = tuple(convert(each, register(element)) for each in _tuple(row.gradient(*given, count, *parameters)))
     return Program(elements, (element,) * row.operands, expanded_gradients(slopes, element in HALVES), 1 + len(parameters))

@@ -8,7 +8,7 @@ from typing import Any
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, Limit, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -20,7 +20,6 @@ from baracuda_kernels.ops.reduction.cases import ReduceBackwardCases, ReduceCase
 from baracuda_kernels.ops.reduction.descriptor import ReduceBackwardDescriptor, ReduceDescriptor, ReduceKind, ReduceToDescriptor
 from baracuda_kernels.ops.reduction.geometry import backward_bytes, reduce_bytes, reduce_to_bytes
 from baracuda_kernels.ops.reduction.rows import TABLE
-from baracuda_kernels.ops.reduction.tables import EVERY
 from baracuda_kernels.targets.cpu.llvm import reduction_launch
 from baracuda_kernels.targets.cuda.formulas import reduction_tiles
 
@@ -33,7 +32,6 @@ __all__ = [
 def in_fixed_order(descriptor: ReduceDescriptor | ReduceToDescriptor) -> PrecisionGuarantee:
     """How many elements become one is all that the order depends on."""
     computing = descriptor.computing if isinstance(descriptor, ReduceDescriptor) else TABLE["sum"].computed(descriptor.element)
-    computing = computing.part
     precision = MathPrecision(computing.value) if computing.is_float else MathPrecision.EXACT
     return PrecisionGuarantee(precision, computing, True, True, True)
 
@@ -45,21 +43,15 @@ def fixed_by_shape(descriptor: ReduceDescriptor | ReduceToDescriptor) -> Precisi
 
 def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
     assert isinstance(descriptor, ReduceDescriptor)
-    known = EVERY[descriptor.kind.value].elements
-    if descriptor.converted not in known:
-        wanted = " or ".join(map(str, known))
+    if descriptor.converted not in descriptor.row.elements:
+        wanted = " or ".join(map(str, descriptor.row.elements))
         where = "element" if descriptor.as_element is None else "as_element"
         yield Reason(ReasonCode.LIMIT, where, descriptor.converted, f"{wanted}, for {descriptor.kind.value}")
 
 
 def is_differentiable(descriptor: Descriptor) -> Iterator[Reason]:
     assert isinstance(descriptor, ReduceDescriptor)
-    known = EVERY[descriptor.kind.value].elements
-    if descriptor.element.is_complex and descriptor.element not in known:
-        yield Reason(
-            ReasonCode.LIMIT, "element", descriptor.element, f"{' or '.join(map(str, known))}, for {descriptor.kind.value}"
-        )
-    elif descriptor.row.gradient is None:
+    if descriptor.row.gradient is None:
         yield Reason(ReasonCode.LIMIT, "kind", descriptor.kind.name, "a reduction that has a gradient here")
 
 
@@ -93,7 +85,7 @@ class ReducePlan(Plan[ReduceDescriptor, ReduceArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce)
     cases = ReduceCases(ReduceDescriptor, ReduceKind)
-    kernels = kernels("reduce", (*ALL, *COMPLEXES), (RANK, element_makes_sense), reduce_bytes)
+    kernels = kernels("reduce", ALL, (RANK, element_makes_sense), reduce_bytes)
 
 
 class ReduceBackwardArgs(Args):
@@ -109,7 +101,7 @@ class ReduceBackwardPlan(Plan[ReduceBackwardDescriptor, ReduceBackwardArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce_backward)
     cases = ReduceBackwardCases()
-    kernels = kernels("reduce_backward", (*FLOATS, *COMPLEXES), (RANK, is_differentiable), backward_bytes)
+    kernels = kernels("reduce_backward", FLOATS, (RANK, is_differentiable), backward_bytes)
 
 
 class ReduceToArgs(Args):
@@ -123,4 +115,4 @@ class ReduceToPlan(Plan[ReduceToDescriptor, ReduceToArgs]):
     category, op = OpCategory.REDUCTION, "kind"
     reference = staticmethod(reference.reduce_to)
     cases = ReduceToCases(ReduceToDescriptor)
-    kernels = kernels("reduce_to", (*FLOATS, *COMPLEXES), (RANK,), reduce_to_bytes)
+    kernels = kernels("reduce_to", FLOATS, (RANK,), reduce_to_bytes)

@@ -45,7 +45,7 @@ def _centred(x: Any) -> Any:
 def _variance(x: Any, correction: float) -> Any:
     import numpy
 
-    return (numpy.abs(_centred(x)) ** 2).sum(-1) / numpy.float64(max(x.shape[-1] - correction, 0.0))
+    return (_centred(x) ** 2).sum(-1) / numpy.float64(max(x.shape[-1] - correction, 0.0))
 
 
 def _logsumexp(x: Any) -> Any:
@@ -175,7 +175,7 @@ def _slopes(kind: str, x: Any, y: Any, numbers: tuple[float, ...]) -> Any:
 
     count, centred, absent = numpy.float64(x.shape[-1]), _centred(x), numpy.isnan(x)
     formulas: dict[str, Callable[[], Any]] = {
-        "sum": lambda: numpy.ones_like(x), "mean": lambda: numpy.ones_like(x) / count, "prod": lambda: numpy.conj(_product_of_others(x)),
+        "sum": lambda: numpy.ones_like(x), "mean": lambda: numpy.ones_like(x) / count, "prod": lambda: _product_of_others(x),
         "amax": lambda: _shared(x == y), "amin": lambda: _shared(x == y), "nanmax": lambda: _shared(x == y),
         "nanmin": lambda: _shared(x == y), "var": lambda: 2.0 * centred / (count - numbers[0]),
         "std": lambda: numpy.where(y == 0, 0.0, centred / (y * (count - numbers[0]))), "logsumexp": lambda: numpy.exp(x - y),
@@ -196,7 +196,7 @@ def reduce_backward(descriptor: ReduceBackwardDescriptor, d_result: Any, input: 
 
     x = lines(descriptor, input)
     if not x.size:
-        return numpy.zeros_like(input)
+        return numpy.zeros(descriptor.shape)
     upstream, result = (per_line(descriptor, each) for each in (d_result, result))
     with numpy.errstate(all="ignore"):
         return in_place(descriptor, upstream * _slopes(descriptor.kind.value, x, result, descriptor.numbers))

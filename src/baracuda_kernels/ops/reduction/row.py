@@ -5,30 +5,15 @@ A contribution is a tuple of numbers. `start` is one that changes no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.expression import register
 from baracuda_kernels.ops.elementwise.rows import Parameter
 
-__all__ = [
-    "BOOL",
-    "CORRECTION",
-    "F64",
-    "I64",
-    "U8",
-    "ReduceRow",
-    "Start",
-    "always",
-    "exact",
-    "part",
-    "plain",
-    "same",
-    "summed",
-    "wide",
-]
+__all__ = ["BOOL", "CORRECTION", "F64", "I64", "U8", "ReduceRow", "Start", "always", "exact", "plain", "same", "summed", "wide"]
 
 F64, I64, U8, BOOL = ElementKind.F64, ElementKind.I64, ElementKind.U8, ElementKind.BOOL
 Start = Callable[[ElementKind], tuple[float, ...]]
@@ -43,12 +28,12 @@ def plain(element: ElementKind) -> ElementKind:
 
 def exact(element: ElementKind) -> ElementKind:
     """So that no sum of integers overflows."""
-    return register(element) if element.part.is_float else I64
+    return register(element) if element.is_float else I64
 
 
 def wide(element: ElementKind) -> ElementKind:
     """Where products or squares of f32 would lose bits, or leave its range."""
-    return ElementKind.C128 if element.is_complex else F64 if element.is_float else I64
+    return F64 if element.is_float else I64
 
 
 def same(element: ElementKind) -> ElementKind:
@@ -56,12 +41,7 @@ def same(element: ElementKind) -> ElementKind:
 
 
 def summed(element: ElementKind) -> ElementKind:
-    return element if element.part.is_float else I64
-
-
-def part(element: ElementKind) -> ElementKind:
-    """Of complex numbers what their parts are."""
-    return element.part
+    return element if element.is_float else I64
 
 
 def always(result: ElementKind) -> Callable[[ElementKind], ElementKind]:
@@ -97,19 +77,9 @@ class ReduceRow:
     )
     several: Callable[..., Any] | None = None  # of a contribution and several elements, where that is cheaper than one by one
     of_halves: ReduceRow | None = None  # with formulas for elements of 16 bits, where simpler ones are as good
-    of_complex: ReduceRow | None = None  # of complex elements, where they have it
     names: tuple[str, str] = ("result", "second")  # of the results, in functions
     converts: bool = False  # whether elements may be converted to others first
     is_choice: bool = False  # whether it is one of the elements, and the second result its index
-
-    def with_complex(self, form: ReduceRow | None) -> ReduceRow:
-        """The row for complex numbers too, which it is in another form."""
-        return self if form is None else replace(self, of_complex=form, elements=(*self.elements, *COMPLEXES))
-
-    def of_parameters(self, numbers: Sequence[float], is_complex: bool) -> ReduceRow:
-        """The formulas for these parameters, of real or of complex elements."""
-        row = self.of_complex if is_complex and self.of_complex is not None else self
-        return row if row.chosen is None else row.chosen(*numbers)
 
     def results(self, element: ElementKind) -> tuple[ElementKind, ...]:
         return (self.result(element),) if self.second is None else (self.result(element), self.second(element))

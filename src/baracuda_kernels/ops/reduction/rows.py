@@ -10,7 +10,6 @@ from baracuda_kernels.formula.functions.elementary import exp, log
 from baracuda_kernels.formula.operations import convert, eq, ne, where
 from baracuda_kernels.ops.elementwise.rows import ALL, BOOLS, INTEGERS, NUMBERS
 from baracuda_kernels.ops.reduction import nan_rows, norm_rows
-from baracuda_kernels.ops.reduction.complex_rows import of_complex
 from baracuda_kernels.ops.reduction.formulas import (
     added,
     added_pairs,
@@ -53,7 +52,7 @@ __all__ = ["TABLE"]
 
 _VAR = ReduceRow(
     "var", "The variance: the mean squared distance from the mean.",
-    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance, converts=True,
+    distances_and_squares, added_pairs, two_zeros, variance, computed=wide, parameters=(CORRECTION,), append=next_distance,
     gradient=lambda d, x, y, mean, count, correction: scaled(d, x - mean, (count - correction) * 0.5), helpers=("middle",),
 )  # fmt: skip
 _VAR = replace(_VAR, of_halves=replace(_VAR, term=value_and_square, finish=variance_of_values, append=next_value))
@@ -142,4 +141,4 @@ _ROWS = (
         gradient=_ptp_gradient, helpers=("most", "ties_above", "least", "ties_below"),
     ),
 )  # fmt: skip
-TABLE = {row.name: row.with_complex(of_complex(row)) for row in _ROWS}
+TABLE = {row.name: row for row in _ROWS}

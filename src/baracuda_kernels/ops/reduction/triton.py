@@ -10,12 +10,10 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import row_major
-from baracuda_kernels.formula.complex import in_words, operands_of
 from baracuda_kernels.ops.reduction.geometry import (
     below_stride,
     broadcast_stride,
     diagonal_stride,
-    from_diagonal,
     kept_stride,
     place_stride,
     target_stride,
@@ -25,7 +23,6 @@ from baracuda_kernels.ops.reduction.program import (
     COUNTED,
     choice_program,
     diagonal_program,
-    far_below,
     gradient_program,
     helpers_of,
     reduction_of,
@@ -37,7 +34,6 @@ from baracuda_kernels.targets.cuda.formulas.reduction import calls
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import Argument, At, Lent, Step, TritonLaunch
 from baracuda_kernels.targets.geometry import kept_axes
-from baracuda_kernels.targets.operand_views import OverViews, views_of_parts
 
 __all__ = [
     "reduce", "reduce_backward", "reduce_choice_backward", "reduce_joint", "reduce_joint_backward", "reduce_pair", "reduce_pair_backward",
@@ -46,19 +42,15 @@ __all__ = [
 
 
 def _bind(device: Device, made: Callable[[Sequence[Sequence[int]]], list[TritonLaunch]]) -> Bind:
-    """`made` takes the strides of operands; complex numbers of f64 are two of them."""
-
     def bind(layouts: Any) -> Launch:
-        strides, views = views_of_parts(layouts)
-        launch = launcher(device, *made(strides))
-        return launch if len(views) == len(layouts) else OverViews(launch, views)
+        return launcher(device, *made([layout.stride for layout in layouts]))
 
     return bind
 
 
 def reduce(problem: Any, device: Device) -> Bind:
     """The kernel for a reduction: bind(layouts of inputs and results) -> launch."""
-    reduction, numbers = reduction_of(problem).in_words(), problem.formula_numbers
+    reduction, numbers = reduction_of(problem), problem.formula_numbers
 
     def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         results = [kept_stride(problem, stride) for stride in strides[reduction.operands :]]
@@ -72,13 +64,11 @@ reduce_pair = reduce_joint = reduce
 
 def reduce_to(problem: Any, device: Device) -> Bind:
     """The kernel for a sum to a smaller shape: bind(layouts of input, result) -> launch."""
-    reduction = sum_of(problem.element).in_words()
-
-    def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
-        targets = [target_stride(problem, stride) for stride in strides[reduction.operands :]]
-        return calls(reduction, problem.shape, problem.axes, strides[: reduction.operands], targets)
-
-    return _bind(device, made)
+    reduction = sum_of(problem.element)
+    return _bind(
+        device,
+        lambda strides: calls(reduction, problem.shape, problem.axes, strides[:1], [target_stride(problem, strides[1])]),
+    )
 
 
 def reduce_backward(problem: Any, device: Device) -> Bind:
@@ -106,15 +96,10 @@ def reduce_choice_backward(problem: Any, device: Device) -> Bind:
 def trace(problem: Any, device: Device) -> Bind:
     """The kernel for a trace: bind(layouts of input, result) -> launch."""
     reduction, along = trace_of(problem), (len(problem.shape) - 2,)
-    bind = _bind(
+    return _bind(
         device,
         lambda strides: calls(reduction, problem.diagonal_shape, along, [diagonal_stride(strides[0])], [strides[1]]),
     )
-
-    def of_layouts(layouts: Any) -> Launch:
-        return from_diagonal(problem, bind(layouts), layouts[0].stride)
-
-    return of_layouts
 
 
 def trace_backward(problem: Any, device: Device) -> Bind:
@@ -124,9 +109,7 @@ def trace_backward(problem: Any, device: Device) -> Bind:
     def made(strides: Sequence[Sequence[int]]) -> list[TritonLaunch]:
         d_result, _, d_input = strides
         every = [(*d_result, 0, 0), below_stride(problem), d_input]
-        found = elementwise.calls(
-            diagonal_program(problem.element, not problem.offset), problem.shape, every, far_below(problem), (BELOW,)
-        )
+        found = elementwise.calls(diagonal_program(problem.element), problem.shape, every, counted=(BELOW,))
         return [call.of(operands) for call in found]
 
     return _bind(device, made)
@@ -137,20 +120,18 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Trit
     where programs can hold what is reduced."""
     if 0 in problem.shape:
         return []
-    program = in_words(gradient_program(problem))
-    upstream, outputs = sum(map(operands_of, problem.result_elements)), len(program.outputs)
+    upstream, outputs, element = len(problem.result_elements), problem.row.operands, problem.element
     inputs = range(upstream, upstream + outputs)  # after the results' gradients
-    read, numbers = strides[:-outputs], (problem.count, *problem.formula_numbers)
+    read, numbers, program = strides[:-outputs], (problem.count, *problem.formula_numbers), gradient_program(problem)
     every = [stride if at in inputs else broadcast_stride(problem, stride) for at, stride in enumerate(read)]
-    helpers = [helper.in_words() for helper in helpers_of(problem)]
-    if helpers and not problem.element.is_complex:
-        at_once = rows.call(tuple(helpers), program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
+    if helpers := helpers_of(problem):
+        at_once = rows.call(helpers, program, problem.shape, problem.axes, [*every, *strides[-outputs:]], inputs, numbers)
         if at_once is not None:
             return [at_once]
     kept_shape = tuple(kept_axes(problem.shape, problem.axes))
     kept, size = row_major(kept_shape), 8 * math.prod(kept_shape)
     places = [Lent(size * number, ElementKind.F64) for number in range(len(helpers))]
-    given, sources = [strides[at] for at in inputs], [At(at, program.inputs[at]) for at in inputs]
+    given, sources = [strides[at] for at in inputs], [At(at, element) for at in inputs]
     first = [
         call
         for helper, place in zip(helpers, places, strict=True)
@@ -158,6 +139,6 @@ def _backward_calls(problem: Any, strides: Sequence[Sequence[int]]) -> list[Trit
     ]
     every += [broadcast_stride(problem, kept, is_kept=True)] * len(helpers)
     operands: list[Argument] = [At(place, program.inputs[place]) for place in range(len(read))]
-    operands += [*places, *(At(len(read) + output, program.outputs[output]) for output in range(outputs))]
+    operands += [*places, *(At(len(read) + output, element) for output in range(outputs))]
     last = elementwise.calls(program, problem.shape, [*every, *strides[-outputs:]], numbers)
     return [*first, *(call.of(operands) for call in last)]

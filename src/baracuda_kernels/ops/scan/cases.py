@@ -36,13 +36,11 @@ class ScanCases(Cases[ScanDescriptor]):
 
     def kinds(self, element: ElementKind) -> list[ScanKind]:
         """Those that make sense for the element."""
-        if element.is_complex:
-            return [ScanKind.CUMSUM]
         return [kind for kind in ScanKind if element in FLOATS or kind is not ScanKind.LOGCUMSUMEXP]
 
     def corners(self, element: ElementKind) -> Iterator[ScanDescriptor]:
         """One kind in every shape, all others in a few; each other one in reverse. Elements other than f32 in fewer."""
-        first = ScanKind.CUMSUM if element.part.is_float else ScanKind.CUMMAX
+        first = ScanKind.CUMSUM if element.is_float else ScanKind.CUMMAX
         every = 1 if element is ElementKind.F32 else 3 if element.is_float else 5
         for number, (shape, axis) in enumerate(CORNERS[::every]):
             yield self.descriptor(first, shape, axis, element, reverse=number % 2 == 1)
@@ -84,7 +82,7 @@ class ScanCases(Cases[ScanDescriptor]):
         return super().from_options(options)
 
     def inputs(self, descriptor: ScanDescriptor, rng: Any) -> dict[str, Any]:
-        if not descriptor.element.part.is_float:
+        if not descriptor.element.is_float:
             return {"input": rng.integers(-100, 100, descriptor.shape)}
         return {"input": _factors(descriptor, rng)} if descriptor.kind in PRODUCTS else {}
 
@@ -112,7 +110,7 @@ class ScanBackwardCases(ScanCases):
 
     def tiles(self, element: ElementKind) -> Iterator[ScanDescriptor]:
         yield from super().tiles(element)
-        for kind in PRODUCTS if element.is_float else ():
+        for kind in PRODUCTS:
             yield self.descriptor(kind, self.MANY_LINES, 1, element)
 
     def __init__(self) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Self
 
 from baracuda_kernels.core.descriptor import Descriptor, Shape, axis_in_range, extents_not_negative, rank_at_least
 from baracuda_kernels.core.element import ElementKind
@@ -63,12 +62,7 @@ class ScanDescriptor(Descriptor):
     @property
     def result_element(self) -> ElementKind:
         """Sums and products of integers are i64."""
-        return self.element if self.element.part.is_float or self.kind in EXTREMA else ElementKind.I64
-
-    @property
-    def of_parts(self) -> Self:
-        """The same scan of the parts of complex numbers, which lie side by side along one more axis; of real numbers itself."""
-        return replace(self, shape=(*self.shape, 2), element=self.element.part) if self.element.is_complex else self
+        return self.element if self.element.is_float or self.kind in EXTREMA else ElementKind.I64
 
 
 @dataclass(frozen=True)

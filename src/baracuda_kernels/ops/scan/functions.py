@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from baracuda_kernels.core import registry
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.errors import InvalidProblem
-from baracuda_kernels.core.forms import AlongAxis, Converting
 from baracuda_kernels.core.function import Function
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.view import Dtype, View, element_from
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _OfKind(AlongAxis):
+class _OfKind(Function):
     """A function with those of the plan's operands that its kind has."""
 
     def __init__(self, describe: Callable[..., ScanDescriptor], plan: Any, kind: ScanKind, gradient: str | None) -> None:
@@ -33,16 +33,33 @@ class _OfKind(AlongAxis):
         self.plan = plan
 
 
-class _Converting(Converting, _OfKind):
-    """A sum or product whose elements may be cast first."""
+class _Converting(_OfKind):
+    """A sum or product whose elements may be cast first, by a separate call."""
+
+    CALLS = ("cast",)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        if "dtype" in named:
+            given, named = self.spread(given, named, registry.function("cast"))
+        return super().__call__(*given, **named)
+
+    def spread(
+        self, given: tuple[Any, ...], named: Mapping[str, Any], cast: Callable[..., Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call with elements of that `dtype`, which it still names: autocast leaves them as they were asked for."""
+        if named.get("dtype") is None:
+            return given, dict(named)
+        element = _element(self.name, named["dtype"])
+        if given:
+            return (cast(given[0], element), *given[1:]), dict(named)
+        return given, {**named, **({"input": cast(named["input"], element)} if "input" in named else {})}
 
 
 def _element(function: str, dtype: object) -> ElementKind:
     element = element_from(function, "dtype", dtype)
-    if not element.part.is_float and element is not ElementKind.I64:
+    if not element.is_float and element is not ElementKind.I64:
         raise InvalidProblem(
-            function,
-            [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", element, "a float or a complex number, or i64 as integers add up to")],
+            function, [Reason(ReasonCode.VALUE_OUT_OF_RANGE, "dtype", element, "a float, or i64 as integers add up to")]
         )
     return element
 

@@ -31,7 +31,6 @@ from baracuda_kernels.ops.scan.rows import computed_in
 from baracuda_kernels.targets.cpu.runtime import parallel
 from baracuda_kernels.targets.cpu.runtime.native import NativeFunction, build
 from baracuda_kernels.targets.geometry import Dim, as_words, collapse, dim_of, is_contiguous
-from baracuda_kernels.targets.operand_views import with_parts_along_axis
 
 __all__ = ["scan", "scan_backward"]
 
@@ -61,12 +60,10 @@ class NativeWalk(NamedTuple):
 
 def scan(problem: ScanDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for a problem: bind(layouts of the operands) -> launch."""
-    problem = problem.of_parts
 
-    def bind(operands: Sequence[Any]) -> parallel.Launch:
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
         if 0 in problem.shape:
             return parallel.idle
-        layouts = list(map(with_parts_along_axis, operands))
         given = [place for place, layout in enumerate(layouts) if layout is not None]
         return _launch(problem, given, _walk(problem, [layouts[place] for place in given], problem.reverse))
 
@@ -75,12 +72,11 @@ def scan(problem: ScanDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
 
 def scan_backward(problem: ScanBackwardDescriptor) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The launch of a gradient: a scan in the other direction, except for that of a product."""
-    is_product, problem = problem.kind in PRODUCTS, problem.of_parts
+    is_product = problem.kind in PRODUCTS
 
-    def bind(operands: Sequence[Any]) -> parallel.Launch:
+    def bind(layouts: Sequence[Any]) -> parallel.Launch:
         if 0 in problem.shape:
             return parallel.idle
-        layouts = list(map(with_parts_along_axis, operands))
         given = [place for place, layout in enumerate(layouts) if layout is not None]
         walk = _walk(problem, [layouts[place] for place in given], problem.reverse is is_product)
         return _launch_product(problem, given, walk) if is_product else _launch(problem, given, walk)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, LIMITS, UNSIGNED, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.formula.derive import expanded
 from baracuda_kernels.formula.expression import HALVES, Expr, constant, input_of, register
 from baracuda_kernels.formula.functions.elementary import exp, exp_nonpositive, log_normal
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 I64 = ElementKind.I64
-INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, *UNSIGNED, ElementKind.BOOL)
+INTEGERS = (ElementKind.I8, ElementKind.I16, ElementKind.I32, I64, ElementKind.U8, ElementKind.BOOL)
 ALL = (*FLOATS, *INTEGERS)
 State = tuple[Expr, ...]
 INFINITY = float("inf")
@@ -90,11 +90,11 @@ def _or(replacement: float) -> Callable[..., State]:
 
 
 def _lowest(element: ElementKind) -> float:
-    return -INFINITY if element.is_float else LIMITS[element][0]
+    return -INFINITY if element.is_float else 0 if element is ElementKind.U8 else -(2 ** (8 * element.size - 1))
 
 
 def _highest(element: ElementKind) -> float:
-    return INFINITY if element.is_float else LIMITS[element][1]
+    return INFINITY if element.is_float else 2 ** (8 * element.size - (element is not ElementKind.U8)) - 1
 
 
 def _extremum(beats: Callable[[Expr, Expr], Expr], first: Callable[[ElementKind], float]) -> ScanRow:
@@ -147,7 +147,7 @@ _EXTREMUM_BACK = ScanRow(
     wide=(ElementKind.F32,),
 )
 FORWARD = {
-    ScanKind.CUMSUM: replace(_CUMSUM, elements=(*ALL, *COMPLEXES)),  # part by part
+    ScanKind.CUMSUM: _CUMSUM,
     ScanKind.NANCUMSUM: replace(_CUMSUM, term=_or(0)),
     ScanKind.CUMPROD: _CUMPROD,
     ScanKind.NANCUMPROD: replace(_CUMPROD, term=_or(1)),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from baracuda_kernels.core.args import Args, read, write
 from baracuda_kernels.core.descriptor import Descriptor
-from baracuda_kernels.core.element import COMPLEXES, FLOATS, ElementKind
+from baracuda_kernels.core.element import FLOATS, ElementKind
 from baracuda_kernels.core.kernel import Kernel, rank_at_most
 from baracuda_kernels.core.plan import Plan
 from baracuda_kernels.core.reason import Reason, ReasonCode
@@ -30,12 +29,11 @@ def _in(computing: ElementKind, batch_invariant: bool) -> PrecisionGuarantee:
 
 def fixed_order(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     """States are joined in an order that the length of a line decides."""
-    return _in(computed_in(descriptor.of_parts), batch_invariant=True)
+    return _in(computed_in(descriptor), batch_invariant=True)
 
 
 def fixed_by_layout(descriptor: ScanDescriptor) -> PrecisionGuarantee:
     """How states are joined as a tree depends on how lines lie, and how many there are; of integers and extrema that has no say."""
-    descriptor = descriptor.of_parts
     formulas = tree_formulas_of(descriptor)
     computing = formulas.states[0]
     if descriptor.element in HALVES and (descriptor.kind in PRODUCTS or not isinstance(descriptor, ScanBackwardDescriptor)):
@@ -52,12 +50,6 @@ def element_makes_sense(descriptor: Descriptor) -> Iterator[Reason]:
 
 
 LIMITS = (rank_at_most("shape", 8),)
-ELEMENTS, INEXACT = (*ALL, *COMPLEXES), (*FLOATS, *COMPLEXES)
-
-
-def _of_parts(bytes_of: Callable[[Any], int]) -> Callable[[Any], int]:
-    """The workspace of a scan, of complex numbers that of their parts."""
-    return lambda descriptor: bytes_of(descriptor.of_parts)
 
 
 class ScanArgs(Args):
@@ -73,23 +65,15 @@ class ScanPlan(Plan[ScanDescriptor, ScanArgs]):
     reference = staticmethod(reference.scan)
     cases = ScanCases(ScanDescriptor)
     kernels = (
-        Kernel(
-            "llvm.scan",
-            BackendKind.NUMBA,
-            "llvm:scan",
-            fixed_order,
-            ELEMENTS,
-            (*LIMITS, element_makes_sense),
-            _of_parts(split_bytes),
-        ),
+        Kernel("llvm.scan", BackendKind.NUMBA, "llvm:scan", fixed_order, ALL, (*LIMITS, element_makes_sense), split_bytes),
         Kernel(
             "triton.scan",
             BackendKind.TRITON,
             "triton:scan",
             fixed_by_layout,
-            ELEMENTS,
+            ALL,
             (*LIMITS, element_makes_sense),
-            _of_parts(tiles.split_bytes),
+            tiles.split_bytes,
         ),
     )
 
@@ -113,22 +97,14 @@ class ScanBackwardPlan(Plan[ScanBackwardDescriptor, ScanBackwardArgs]):
     reference = staticmethod(reference.scan_backward)
     cases = ScanBackwardCases()
     kernels = (
-        Kernel(
-            "llvm.scan_backward",
-            BackendKind.NUMBA,
-            "llvm:scan_backward",
-            fixed_order,
-            INEXACT,
-            (*LIMITS, element_makes_sense),
-            _of_parts(backward_bytes),
-        ),
+        Kernel("llvm.scan_backward", BackendKind.NUMBA, "llvm:scan_backward", fixed_order, FLOATS, LIMITS, backward_bytes),
         Kernel(
             "triton.scan_backward",
             BackendKind.TRITON,
             "triton:scan_backward",
             fixed_by_layout,
-            INEXACT,
-            (*LIMITS, element_makes_sense),
-            _of_parts(tiles.backward_bytes),
+            FLOATS,
+            LIMITS,
+            tiles.backward_bytes,
         ),
     )

@@ -33,7 +33,6 @@ from baracuda_kernels.ops.scan.triton_product_lines import product_gradients_of_
 from baracuda_kernels.ops.scan.walk import Walk
 from baracuda_kernels.targets.cuda.runtime.launcher import launcher
 from baracuda_kernels.targets.cuda.runtime.triton_launch import MOST_REGISTERS, VECTOR_BYTES, At, Count, Lent, Step, TritonLaunch
-from baracuda_kernels.targets.operand_views import with_parts_along_axis
 
 __all__ = ["calls", "scan", "scan_backward", "scan_calls"]
 
@@ -52,10 +51,7 @@ def scan_backward(problem: ScanBackwardDescriptor, device: Device) -> Bind:
 
 
 def _bind(problem: ScanDescriptor, device: Device, is_back: bool) -> Bind:
-    problem = problem.of_parts
-
-    def bind(operands: Sequence[Any]) -> Launch:
-        layouts = list(map(with_parts_along_axis, operands))
+    def bind(layouts: Sequence[Any]) -> Launch:
         given = [place for place, layout in enumerate(layouts) if layout is not None]
         return launcher(device, *calls(problem, [layouts[place].stride for place in given], is_back, given))
 

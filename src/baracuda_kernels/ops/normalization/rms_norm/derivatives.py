@@ -34,27 +34,20 @@ def _rms_norm(f: Any, x: Any, gamma: Any, rms: Any, axes: Any, t_x: Any, t_gamma
     if t_x is not None:
         along = _wide(f, t_x, rms)
         slope = (along - whole * _mean(f, whole * along, axes)) / root
-        parts.append(slope if gamma is None else slope * _laid(gamma, x, axes))
+        parts.append(slope if gamma is None else slope * gamma)
     if t_gamma is not None:
-        parts.append(whole * _laid(t_gamma, x, axes))
+        parts.append(whole * t_gamma)
     return _wide(f, f.added(parts), x)
 
 
 def _rms_norm_backward(f: Any, dy: Any, x: Any, gamma: Any, rms: Any, axes: Any) -> Any:
     root, upstream = _root(f, _wide(f, x, rms), rms, axes), _wide(f, dy, rms)
-    laid = None if gamma is None else _laid(gamma, x, axes)
-    whole, along = _wide(f, x, rms) / root, upstream if laid is None else upstream * laid
+    whole, along = _wide(f, x, rms) / root, upstream if gamma is None else upstream * gamma
     dx = (along - whole * _mean(f, whole * along, axes)) / root
-    dgamma = None if laid is None else _wide(f, f.summed(upstream * whole, laid.shape).reshape(gamma.shape), gamma)
+    dgamma = None if gamma is None else _wide(f, f.summed(upstream * whole, gamma.shape), gamma)
     return _wide(f, dx, x), dgamma
-
-
-def _laid(gamma: Any, x: Any, axes: Any) -> Any:
-    """gamma along the axes that it is of; it has them as one."""
-    several = [axis % len(x.shape) for axis in (axes if isinstance(axes, tuple | list) else (axes,))]
-    return gamma.reshape([extent if axis in several else 1 for axis, extent in enumerate(x.shape)])
 
 
 def _wide(f: Any, x: Any, like: Any) -> Any:
     """In the element of another array: root mean squares of 16-bit floats are f32."""
-    return f.cast(x, like.dtype)
+    return x if x.dtype == like.dtype else f("cast")(x, like.dtype)

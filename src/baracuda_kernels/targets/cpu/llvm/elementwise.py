@@ -1,7 +1,6 @@
 """A formula as a native function: a loop over the elements of any operands, written in LLVM's own language.
 
-The function has the signature of all native bodies: words, a task counter, the operands; the parameters follow them, each as the bits of an
-f64 in place of an address. An item of work is a part of a row; along a row
+The function has the signature of all native bodies: words, a task counter, the operands. An item of work is a part of a row; along a row
 every operand is contiguous, is the same everywhere, or has steps. What is not contiguous goes through a small buffer on the
 stack, so that the formula itself is written once, for vectors.
 """
@@ -17,7 +16,7 @@ from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.fast_path import usual
 from baracuda_kernels.targets.cpu.llvm.elementwise_launch import BROADCAST, CONTIGUOUS, COUNTED, DOWN
-from baracuda_kernels.targets.cpu.llvm.loops import I32, I64, PTR, Loops, number
+from baracuda_kernels.targets.cpu.llvm.loops import I32, PTR, Loops, number
 from baracuda_kernels.targets.cpu.llvm.operations import Emitter, computed, operations_of, stored_type
 from baracuda_kernels.targets.cpu.runtime.native import ENTRY
 
@@ -28,7 +27,7 @@ SMALL, LARGE = 12, 48  # operations from which on a formula needs more registers
 
 
 class ElementwiseWord:
-    """Where a launch's numbers stand; after them the steps along a row, and the extents and steps of the other dims."""
+    """Where a launch's numbers stand; after them the steps along a row, the parameters, and the extents and steps of the other dims."""
 
     TASKS, PER_TASK, ITEMS, EXTENT, BLOCK, BLOCKS, ROWS, STEPS = range(8)
 
@@ -75,7 +74,7 @@ class _Writer(Loops):
         emitter = Emitter(builder, self.lanes)
         inputs = []
         for element, address in zip(self.program.inputs, function.args, strict=False):
-            raw = builder.load(address, typ=emitter.in_memory(element), align=element.part.size)
+            raw = builder.load(address, typ=emitter.vector(stored_type(element)), align=element.size)
             inputs.append(emitter.loaded(raw, element))
         parameters = [emitter.splat(value) for value in function.args[count:]]
         values = computed(emitter, in_order(program.results), inputs, parameters)
@@ -86,7 +85,7 @@ class _Writer(Loops):
                 builder.ret_void()
         for result, element, address in zip(program.results, self.program.outputs, function.args[len(inputs) :], strict=False):
             raw = emitter.stored(values[result], element)
-            stored = builder.store(raw, address, align=min(LINE, self.lanes * element.size) if streams else element.part.size)
+            stored = builder.store(raw, address, align=min(LINE, self.lanes * element.size) if streams else element.size)
             if streams:
                 stored.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         builder.ret_void()
@@ -96,16 +95,14 @@ class _Writer(Loops):
 
     def loop(self, whole: ir.Function, part: ir.Function) -> None:
         count = len(self.elements)
-        kind = ir.FunctionType(ir.VoidType(), [PTR] * (2 + count + self.program.parameters))
-        function = ir.Function(self.module, kind, ENTRY)
-        self.words, counter, *given = function.args
-        self.operands = given[:count]
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR] * (2 + count)), ENTRY)
+        self.words, counter, *self.operands = function.args
         self.builder = builder = ir.IRBuilder(function.append_basic_block())
         self.buffers = [self.buffer(element) for element in self.elements]
         at = ElementwiseWord.STEPS + count
         self.steps = [self.word(ElementwiseWord.STEPS + place) for place in range(count)]
-        self.parameters = [builder.bitcast(builder.ptrtoint(each, I64), ir.DoubleType()) for each in given[count:]]
-        self.dims_at = at
+        self.parameters = [builder.bitcast(self.word(at + place), ir.DoubleType()) for place in range(self.program.parameters)]
+        self.dims_at = at + self.program.parameters
         tasks, per_task, items = (
             self.word(ElementwiseWord.TASKS),
             self.word(ElementwiseWord.PER_TASK),

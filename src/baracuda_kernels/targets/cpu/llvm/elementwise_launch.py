@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from baracuda_kernels.core.launch_numbers import words_of
 from baracuda_kernels.core.layout import Shape
 from baracuda_kernels.formula.expression import Program
 from baracuda_kernels.targets.cpu.runtime import parallel
@@ -24,13 +24,13 @@ ALONG, DOWN = "along", "down"  # which item follows: the next part of the row, o
 
 
 def kernel(
-    program: Program, shape: Shape, parameters: Sequence[float] | None = (), counted: Collection[int] = ()
+    program: Program, shape: Shape, parameters: Sequence[float] = (), counted: Collection[int] = ()
 ) -> Callable[[Sequence[Any]], parallel.Launch]:
     """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch. Inputs that are `counted` are in no memory:
-    each is its offset, and its address is 0. Without parameters (None) a launch is given their bits, behind the addresses."""
+    each is its offset, and its address is 0."""
     text, elements = program.text(), (*program.inputs, *program.outputs)
     outputs = range(len(program.inputs), len(elements))
-    fixed = None if parameters is None else words_of(parameters)
+    numbers = [struct.unpack("q", struct.pack("d", value))[0] for value in parameters]
     work = math.prod(shape) * sum(elements[place].size for place in (*program.read_inputs(), *outputs))
 
     def launch_of(row: Dim, outer: Sequence[Dim], streams: bool) -> parallel.Launch:
@@ -43,15 +43,14 @@ def kernel(
         across = [dim for dim in outer if any(how == STRIDED and step == 1 for how, step in zip(pattern, dim.steps, strict=True))]
         outer = [*(dim for dim in outer if dim not in across), *across]
         block, order = (NARROW, DOWN) if across else (BLOCK, ALONG)
-        function = build(body, len(elements) + program.parameters, text, pattern, str(len(outer)), order, str(streams))
+        function = build(body, len(elements), text, pattern, str(len(outer)), order, str(streams))
         blocks, rows = -(-row.extent // block), math.prod(dim.extent for dim in outer)
         items = blocks * rows
         per_task = parallel.per_task(items, -(-work // items))
         count = -(-items // per_task)
         dims = [word for dim in outer for word in (dim.extent, *dim.steps)]
-        words = [count, per_task, items, row.extent, block, blocks, rows, *row.steps, *dims]
-        launch = parallel.launcher(function, as_words(words), count, work)
-        return with_numbers(launch, fixed) if fixed else launch
+        words = [count, per_task, items, row.extent, block, blocks, rows, *row.steps, *numbers, *dims]
+        return parallel.launcher(function, as_words(words), count, work)
 
     def keeps_alignment(row: Dim, outer: Sequence[Dim]) -> bool:
         return all(
@@ -74,12 +73,3 @@ def kernel(
         return launch
 
     return bind
-
-
-def with_numbers(launch: parallel.Launch, numbers: tuple[int, ...]) -> parallel.Launch:
-    """A launch with the same numbers every time."""
-
-    def run(addresses: tuple[int, ...], workspace: Any, stream: Any) -> None:
-        launch((*addresses, *numbers), workspace, stream)
-
-    return run

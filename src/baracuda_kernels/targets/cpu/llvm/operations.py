@@ -6,10 +6,8 @@ from typing import Any
 from llvmlite import ir
 
 from baracuda_kernels.core.element import LIMITS, ElementKind
-from baracuda_kernels.formula.complex import PARTS
 from baracuda_kernels.formula.expression import Expr, Program, in_order, input_of
 from baracuda_kernels.formula.functions.elementary import exp2_by_operations, log2_by_operations
-from baracuda_kernels.formula.loops import Loop, carried, outside_loops
 from baracuda_kernels.targets.cpu import float16
 
 __all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
@@ -17,7 +15,6 @@ __all__ = ["OPERATIONS", "Emitter", "computed", "operations_of", "stored_type"]
 _REGISTERS = {
     ElementKind.F32: ir.FloatType(), ElementKind.F64: ir.DoubleType(), ElementKind.BOOL: ir.IntType(1), ElementKind.I8: ir.IntType(8),
     ElementKind.I16: ir.IntType(16), ElementKind.I32: ir.IntType(32), ElementKind.I64: ir.IntType(64), ElementKind.U8: ir.IntType(8),
-    ElementKind.U16: ir.IntType(16), ElementKind.U32: ir.IntType(32), ElementKind.U64: ir.IntType(64),
 }  # fmt: skip
 
 
@@ -25,9 +22,7 @@ def stored_type(element: ElementKind) -> ir.Type:
     """What an element is in memory."""
     if element.is_float and element.size == 2:
         return ir.IntType(16)
-    if element.is_complex:  # an array, which need not lie at a multiple of its size
-        return ir.ArrayType(_REGISTERS[element.part], 2)
-    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element.word]
+    return ir.IntType(8) if element is ElementKind.BOOL else _REGISTERS[element]
 
 
 class Emitter:
@@ -39,12 +34,6 @@ class Emitter:
     def vector(self, scalar: ir.Type) -> ir.VectorType:
         return ir.VectorType(scalar, self.lanes)
 
-    def in_memory(self, element: ElementKind) -> ir.VectorType:
-        """What is read or written at once: of complex numbers, both parts in turn."""
-        if element.is_complex:
-            return ir.VectorType(_REGISTERS[element.part], 2 * self.lanes)
-        return self.vector(stored_type(element))
-
     def register(self, element: ElementKind) -> ir.VectorType:
         return self.vector(_REGISTERS[element])
 
@@ -52,8 +41,6 @@ class Emitter:
         return ir.Constant(self.register(element), [value] * self.lanes)
 
     def splat(self, value: ir.Value) -> ir.Value:
-        if isinstance(value.type, ir.ArrayType):
-            return self._part("complex", *(self.splat(self.builder.extract_value(value, place)) for place in range(2)))
         kind, first = self.vector(value.type), ir.Constant(ir.IntType(32), 0)
         one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, first)
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
@@ -80,20 +67,7 @@ class Emitter:
         return self.builder.call(self.builder.module.declare_intrinsic(f"llvm.{name}.{overloaded}", fnty=kind), args)
 
     def emit(self, here: Expr, args: list[ir.Value]) -> ir.Value:
-        if here.operation in PARTS:
-            return self._part(here.operation, *args)
         return OPERATIONS[here.operation](self, here, *args)
-
-    def _part(self, operation: str, *args: ir.Value) -> ir.Value:
-        """One part of numbers that lie in turn, or both parts in turn."""
-        count = self.lanes
-        if operation == "complex":
-            order = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
-            first, second = args
-        else:
-            order = list(range(PARTS.index(operation), 2 * count, 2))
-            first = second = args[0]
-        return self.builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
 
 
 def _suffix(kind: ir.Type) -> str:
@@ -106,7 +80,7 @@ def _is_float(here: Expr) -> bool:
 
 
 def _is_unsigned(here: Expr) -> bool:
-    return here.args[0].element.is_unsigned
+    return here.args[0].element in (ElementKind.U8, ElementKind.BOOL)
 
 
 def _arithmetic(name: str) -> Callable[..., ir.Value]:
@@ -189,8 +163,7 @@ def _saturated(e: Emitter, source: ElementKind, element: ElementKind, x: ir.Valu
     least, past, zero = (e.constant(float(number), source) for number in (low, high + 1, 0))
     fits = e.builder.and_(e.builder.fcmp_ordered(">=", x, least), e.builder.fcmp_ordered("<", x, past))
     wide = e.vector(ir.IntType(max(32, 8 * element.size)))
-    to_whole = e.builder.fptoui if low == 0 and element.size >= 4 else e.builder.fptosi
-    whole = to_whole(e.builder.select(fits, x, zero), wide)
+    whole = e.builder.fptosi(e.builder.select(fits, x, zero), wide)
     whole = whole if wide == e.register(element) else e.builder.trunc(whole, e.register(element))
     below = e.builder.select(e.builder.fcmp_ordered("<", x, least), e.constant(low, element), e.constant(0, element))
     beyond = e.builder.select(e.builder.fcmp_ordered(">=", x, past), e.constant(high, element), below)
@@ -257,49 +230,14 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 def computed(e: Emitter, order: list[Expr], inputs: list[ir.Value], parameters: list[ir.Value]) -> dict[Expr, ir.Value]:
     """Every number of a formula, from those of its operands and parameters."""
     values: dict[Expr, ir.Value] = {}
-    for here in outside_loops(order):
-        if here.operation == "input":
+    for here in order:
+        if here.operation == "constant":
+            assert here.value is not None
+            values[here] = e.constant(here.value, here.element)
+        elif here.operation == "input":
             values[here] = inputs[int(here.value or 0)]
         elif here.operation == "parameter":
             values[here] = parameters[int(here.value or 0)]
-        elif here.operation == "repeated":
-            values[here] = _repeated(e, Loop.of(here), values)
         else:
-            _compute(e, here, values)
+            values[here] = e.emit(here, [values[arg] for arg in here.args])
     return values
-
-
-def _compute(e: Emitter, here: Expr, values: dict[Expr, ir.Value]) -> None:
-    if here.operation == "constant":
-        assert here.value is not None
-        values[here] = e.constant(here.value, here.element)
-    else:
-        values[here] = e.emit(here, [values[arg] for arg in here.args])
-
-
-def _repeated(e: Emitter, loop: Loop, before: dict[Expr, ir.Value]) -> ir.Value:
-    """A loop of basic blocks that ends when no lane goes on; lanes that have ended keep their numbers."""
-    entered = e.builder.block
-    head, step, behind = (e.builder.append_basic_block() for _ in range(3))
-    e.builder.branch(head)
-    e.builder.position_at_end(head)
-    numbers, values = [], dict[Expr, ir.Value]()
-    for place, start in enumerate(loop.start):
-        number = e.builder.phi(e.register(start.element))
-        number.add_incoming(before[start], entered)
-        values[carried(place, start.element)] = number
-        numbers.append(number)
-    for here in in_order((loop.condition,)):
-        if here not in values:
-            _compute(e, here, values)
-    goes_on = e.builder.bitcast(values[loop.condition], ir.IntType(e.lanes))
-    e.builder.cbranch(e.builder.icmp_unsigned("!=", goes_on, ir.Constant(goes_on.type, 0)), step, behind)
-    e.builder.position_at_end(step)
-    for here in in_order(loop.following):
-        if here not in values:
-            _compute(e, here, values)
-    for number, following in zip(numbers, loop.following, strict=True):
-        number.add_incoming(e.builder.select(values[loop.condition], values[following], number), step)
-    e.builder.branch(head)
-    e.builder.position_at_end(behind)
-    return numbers[0]

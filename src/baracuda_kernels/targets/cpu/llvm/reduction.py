@@ -147,7 +147,7 @@ class ReductionWriter(Loops):
         first = builder.mul(chunk, number(self.unit))
         for place, (value, element) in enumerate(zip(values, self.reduction.results, strict=True)):
             kind, step = stored_type(element), self.step(len(self.inputs) + place)
-            buffer = self.variable(emitter.in_memory(element))
+            buffer = self.variable(emitter.vector(kind))
             builder.store(emitter.stored(value, element), buffer)
             with self.counting(number(0), self.width(chunk)) as lane:
                 builder.store(
@@ -227,8 +227,8 @@ class ReductionWriter(Loops):
 
     def elements(self, operand: int, address: ir.Value) -> ir.Value:
         """LANES elements of an input as they are stored."""
-        element = self.reduction.elements[operand]
-        return self.builder.load(address, typ=Emitter(self.builder, LANES).in_memory(element), align=element.part.size)
+        size = self.reduction.elements[operand].size
+        return self.builder.load(address, typ=ir.VectorType(self.stored[operand], LANES), align=size)
 
     def copy(self, operand: int, source: ir.Value, step: ir.Value, count: ir.Value, buffer: ir.Value) -> None:
         """Elements of an input that are not contiguous, or are too few for a vector."""

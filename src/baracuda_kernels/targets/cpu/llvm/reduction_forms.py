@@ -149,7 +149,7 @@ class _Columns(ReductionWriter):
 
     @property
     def vectors(self) -> list[ir.Type]:
-        return [Emitter(self.builder, LANES).in_memory(element) for element in self.reduction.elements]
+        return [ir.VectorType(stored, LANES) for stored in self.stored]
 
     def gathered(self, operand: int, offset: ir.Value, chunk: ir.Value) -> ir.Value:
         """A vector of one row of columns, through the buffer."""

@@ -19,7 +19,6 @@ from baracuda_kernels.core.device import Device
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import Bind, Launch
 from baracuda_kernels.core.layout import Layout, Shape
-from baracuda_kernels.formula.complex import in_words
 from baracuda_kernels.formula.expression import Program, in_order
 from baracuda_kernels.formula.fast_path import usual
 from baracuda_kernels.targets.cuda.formulas.elementwise_tiles import block_for, operands_of, tile_for, vector_for
@@ -30,7 +29,6 @@ from baracuda_kernels.targets.cuda.runtime.triton_launch import (
     Argument,
     At,
     Count,
-    Given,
     Step,
     TritonLaunch,
     bits_of,
@@ -38,7 +36,6 @@ from baracuda_kernels.targets.cuda.runtime.triton_launch import (
 )
 from baracuda_kernels.targets.cuda.triton.indexing import dims, filled, offset
 from baracuda_kernels.targets.geometry import Dim, collapse
-from baracuda_kernels.targets.operand_views import OperandView, OverViews, views_of_parts
 
 __all__ = ["calls", "kernel"]
 
@@ -202,16 +199,11 @@ LONG = 170  # operations of a formula from which on the compiler would spill
 FEWEST_IN_TILES = 256  # elements of two axes; where these have less, programs take many axes at once
 
 
-def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] | None = ()) -> Bind:
-    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch. Without parameters (None) a launch is given their
-    bits, behind the addresses."""
-    plain = in_words(program)
+def kernel(program: Program, shape: Shape, device: Device, parameters: Sequence[float] = ()) -> Bind:
+    """The kernel for operands of `shape`: bind(layouts of inputs and outputs) -> launch."""
 
-    def bind(layouts: Sequence[Layout | None]) -> Launch:
-        strides, views = views_of_parts(layouts)
-        launch = launcher(device, *calls(plain, shape, strides, parameters))
-        numbers = [] if parameters is not None else [OperandView(len(layouts) + place, 0) for place in range(program.parameters)]
-        return launch if len(views) == len(layouts) else OverViews(launch, [*views, *numbers])
+    def bind(layouts: tuple[Layout | None, ...]) -> Launch:
+        return launcher(device, *calls(program, shape, [layout.stride for layout in layouts if layout is not None], parameters))
 
     return bind
 
@@ -220,7 +212,7 @@ def calls(
     program: Program,
     shape: Shape,
     strides: Sequence[Sequence[int]],
-    parameters: Sequence[float] | None = (),
+    parameters: Sequence[float] = (),
     counted: Collection[int] = (),
 ) -> list[TritonLaunch]:
     """What is launched for operands of these strides, inputs before outputs. Inputs that are `counted` are in no memory: each is its offset."""
@@ -244,18 +236,17 @@ class Operands(NamedTuple):
     program: Program
     places: tuple[int, ...]  # among the op's operands
     elements: tuple[ElementKind, ...]
-    numbers: tuple[Step | Given, ...]  # the parameters' bits
+    numbers: tuple[Step, ...]  # the parameters' bits
     counted: frozenset[int]  # places of what is in no memory
 
     @classmethod
-    def of(cls, program: Program, parameters: Sequence[float] | None, counted: Collection[int]) -> Operands:
+    def of(cls, program: Program, parameters: Sequence[float], counted: Collection[int]) -> Operands:
         count, inputs = len(program.inputs), inputs_of(program)
-        behind = count + len(program.outputs)
         return cls(
             program,
-            (*inputs, *range(count, behind)),
+            (*inputs, *range(count, count + len(program.outputs))),
             (*(COUNTED if place in counted else program.inputs[place] for place in inputs), *program.outputs),
-            tuple(Given(behind + place) for place in range(program.parameters)) if parameters is None else bits_of(parameters),
+            bits_of(parameters),
             frozenset(counted),
         )
 

@@ -134,7 +134,7 @@ def live_words(program: Program) -> int:
     live = {here for here in order if here.operation == "input"}  # which are read before all else
     most = 1
     for now, here in enumerate(order):
-        if here.operation not in ("input", "carried") and all(arg in shared for arg in here.args):
+        if here.operation != "input" and all(arg in shared for arg in here.args):
             shared.add(here)
         else:
             live.add(here)

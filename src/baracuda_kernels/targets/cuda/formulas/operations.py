@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from baracuda_kernels.core.element import LIMITS, UNSIGNED, ElementKind
+from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.core.kernel import is_interpreted
 from baracuda_kernels.formula.evaluate import evaluate
 from baracuda_kernels.formula.expression import Expr, input_of
@@ -22,7 +22,6 @@ __all__ = ["NAMES", "OPERATIONS", "TYPES", "text_of"]
 TYPES = {
     ElementKind.F32: "tl.float32", ElementKind.F64: "tl.float64", ElementKind.BOOL: "tl.int1", ElementKind.I8: "tl.int8",
     ElementKind.I16: "tl.int16", ElementKind.I32: "tl.int32", ElementKind.I64: "tl.int64", ElementKind.U8: "tl.uint8",
-    ElementKind.U16: "tl.uint16", ElementKind.U32: "tl.uint32", ElementKind.U64: "tl.uint64",
 }  # fmt: skip
 
 
@@ -53,8 +52,6 @@ def mul_high(a, b):
     BITS: tl.constexpr = a.dtype.primitive_bitwidth
     if BITS < 64:
         return (a.to(tl.int64) * b.to(tl.int64) >> BITS).to(a.dtype)
-    elif a.dtype.is_int_unsigned():
-        return tl.umulhi(a, b)
     else:
         high = tl.umulhi(a.to(tl.uint64), b.to(tl.uint64)).to(tl.int64)
         # A negative factor is 2^64 too large as an unsigned one.
@@ -157,8 +154,7 @@ def _bitcast(here: Expr) -> str:
     return f"{{0}}.to({TYPES[here.element]}, bitcast=True)"
 
 
-# Of these the interpreter has no ~, or none of single numbers.
-_NOT = {ElementKind.BOOL: "{0} == 0", **{element: f"{{0}} ^ {LIMITS[element][1]}" for element in UNSIGNED}}
+_NOT = {ElementKind.U8: "{0} ^ 255", ElementKind.BOOL: "{0} == 0"}  # for which the interpreter has no ~, or none of single numbers
 
 OPERATIONS: dict[str, str | Callable[[Expr], str]] = {
     "add": "{0} + {1}",

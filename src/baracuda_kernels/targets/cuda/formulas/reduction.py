@@ -51,7 +51,7 @@ def reduce_tiles(
     START: tl.constexpr, APPEND: tl.constexpr, SEVERAL: tl.constexpr, FINISH: tl.constexpr, PAIR: tl.constexpr,
     TILE: tl.constexpr, APPEND_INPUTS: tl.constexpr, FINISH_INPUTS: tl.constexpr,
     IN_PAIRS: tl.constexpr, BESIDE: tl.constexpr, ALONG: tl.constexpr, IS_PART: tl.constexpr, KEPT: tl.constexpr, REDUCED: tl.constexpr, TOGETHER: tl.constexpr, STAGES: tl.constexpr,
-    WIDE: tl.constexpr, MORE_FIRSTS: tl.constexpr = 0,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
     """`BESIDE`: results are contiguous; `ALONG`: the elements of one do; `SEVERAL`: appends `TOGETHER` tiles at a time."""
     program = tl.program_id(0).to(tl.int64 if WIDE else tl.int32)
@@ -61,9 +61,7 @@ def reduce_tiles(
     sources = ()
     for i in tl.static_range(len(inputs)):
         sources += (inputs[i] + (result if BESIDE else offset(result, extents, input_steps[i]))[:, None],)  # type: ignore[assignment]
-    first = (tl.load(sources[0], mask=is_there[:, None] & (count > 0)),)  # type: ignore[misc]
-    for i in tl.static_range(MORE_FIRSTS):
-        first += (tl.load(sources[1 + i], mask=is_there[:, None] & (count > 0)),)  # type: ignore[assignment,misc]
+    first = tl.load(sources[0], mask=is_there[:, None] & (count > 0))  # type: ignore[misc]
     state = filled(START((), numbers), (KEPT, REDUCED))
     begin = part.to(tl.int64) * segment
     end = tl.minimum(begin + segment, count)
@@ -129,9 +127,7 @@ def _appended(
         source = sources[i] + (place if ALONG else offset(place, reduced_extents, reduced_steps[i]))
         given += (tl.load(source, mask=inside),)
         if i == 0:
-            given += (place, first[0])
-    for i in tl.static_range(len(first) - 1):
-        given += (first[1 + i],)  # type: ignore[assignment]
+            given += (place, first)
     return filled(APPEND(chosen(given, INPUTS), numbers), (KEPT, REDUCED))
 
 
@@ -278,7 +274,7 @@ def calls(
         common | {
             "APPEND": made.append, "SEVERAL": made.several, "APPEND_INPUTS": made.append_inputs,
             "BESIDE": is_dense, "ALONG": is_along, "IS_PART": segments > 1, "KEPT": tile.kept, "REDUCED": tile.reduced, "TOGETHER": tile.together, "STAGES": tile.stages,
-            "WIDE": is_wide(results), "IN_PAIRS": levels(tile.reduced), "MORE_FIRSTS": reduction.more_firsts,
+            "WIDE": is_wide(results), "IN_PAIRS": levels(tile.reduced),
         },
         tile.warps,
         contracts=False,

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import linecache
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import triton
@@ -15,7 +15,6 @@ import triton.language as tl
 from baracuda_kernels.core.element import ElementKind
 from baracuda_kernels.formula.expression import Expr, Program, in_order
 from baracuda_kernels.formula.fast_path import usual
-from baracuda_kernels.formula.loops import Loop, carried, outside_loops
 from baracuda_kernels.targets.cuda.formulas.operations import NAMES, TYPES, text_of
 
 __all__ = ["formula", "function", "inputs_of", "name_of", "source_of", "taking", "usual_formula"]
@@ -73,10 +72,7 @@ def source_of(program: Program, name: str, inputs: Sequence[int]) -> str:
     names = {each: f"v{number}" for number, each in enumerate(order)}
     places = {place: argument for argument, place in enumerate(inputs)}
     lines = [f"def {name}(inputs, numbers):"]
-    for each in outside_loops(order):
-        if each.operation == "repeated":
-            lines += [f"    {line}" for line in _repeated(Loop.of(each), names, names[each])]
-            continue
+    for each in order:
         if each.operation == "input":
             text = f"inputs[{places[int(each.value or 0)]}].to({TYPES[each.element]})"
         elif each.operation == "parameter":
@@ -89,42 +85,6 @@ def source_of(program: Program, name: str, inputs: Sequence[int]) -> str:
         lines.append(f"    {names[each]} = {text}")
     lines.append(f"    return ({''.join(names[result] + ', ' for result in program.results)})")
     return "\n".join([*lines, ""])
-
-
-def _repeated(loop: Loop, outside: Mapping[Expr, str], name: str) -> list[str]:
-    """The lines of a loop that ends when no element goes on. All its numbers are blocks of one shape, which the first lines find."""
-    numbers = {carried(place, each.element): f"{name}_{place}" for place, each in enumerate(loop.start)}
-    first, *others = (outside[each] for each in loop.start)
-    lines = [f"{name}_all = {first} == {first}"]
-    lines += [f"{name}_all = tl.where({each} == {each}, {name}_all, {name}_all)" for each in others]
-    lines += [
-        f"{number} = tl.where({name}_all, {outside[each]}, {outside[each]})"
-        for number, each in zip(numbers.values(), loop.start, strict=True)
-    ]
-
-    def computing(wanted: tuple[Expr, ...], known: dict[Expr, str], mark: str) -> list[str]:
-        found = []
-        for each in in_order(wanted):
-            if each not in known:
-                known[each] = f"{name}_{mark}{len(known)}"
-                text = _constant(each) if each.operation == "constant" else text_of(each, *(known[arg] for arg in each.args))
-                found.append(f"{known[each]} = {text}")
-        return found
-
-    def asking(mark: str) -> list[str]:
-        known = dict(numbers)
-        return [
-            *computing((loop.condition,), known, mark),
-            f"{name}_on = tl.where({name}_all, {known[loop.condition]}, {known[loop.condition]})",
-        ]
-
-    known = dict(numbers)
-    inside = computing(loop.following, known, "then")
-    inside += [f"{name}_after{place} = {known[each]}" for place, each in enumerate(loop.following)]
-    inside += [f"{number} = tl.where({name}_on, {name}_after{place}, {number})" for place, number in enumerate(numbers.values())]
-    inside += asking("again")
-    lines += [*asking("first"), f"while tl.sum(tl.where({name}_on, 1.0, 0.0)) > 0:", *(f"    {line}" for line in inside)]
-    return [*lines, f"{name} = {name}_0"]
 
 
 def _constant(here: Expr) -> str:

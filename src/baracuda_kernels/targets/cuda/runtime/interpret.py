@@ -10,7 +10,7 @@ from typing import Any
 from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.core.turns import Turn
 from baracuda_kernels.targets.cuda.runtime.compile import as_constant
-from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, At, Given, Lent, Step, TritonLaunch
+from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, At, Lent, Step, TritonLaunch
 
 __all__ = ["in_order", "interpreted", "running_max", "scanned"]
 
@@ -43,8 +43,6 @@ def _argument(argument: Any, addresses: tuple[int, ...], workspace: int) -> Any:
         return tuple(_argument(leaf, addresses, workspace) for leaf in argument)
     if isinstance(argument, At):
         return _first_element(addresses[argument.operand], argument.element)
-    if isinstance(argument, Given):
-        return addresses[argument.operand]
     if isinstance(argument, Lent):
         return _first_element(workspace + argument.offset, argument.element)
     return argument.value if isinstance(argument, Step) else argument
@@ -57,7 +55,7 @@ def _first_element(address: int, element: Any) -> Any:
     from baracuda_kernels.targets.aten import DTYPES
 
     buffer = (ctypes.c_char * element.size).from_address(address)
-    return torch.frombuffer(buffer, dtype=DTYPES[element.word])
+    return torch.frombuffer(buffer, dtype=DTYPES[element])
 
 
 def scanned(states: tuple[Any, ...], join: Any, is_back: bool = False) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from baracuda_kernels.core.kernel import Launch
 from baracuda_kernels.core.reason import Reason, ReasonCode
 from baracuda_kernels.core.stream import Stream
 from baracuda_kernels.targets.cuda.runtime.compile import Binary, compiled
-from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, At, Given, Lent, TritonLaunch
+from baracuda_kernels.targets.cuda.runtime.triton_launch import VECTOR_BYTES, At, Lent, TritonLaunch
 
 __all__ = ["launcher"]
 
@@ -102,7 +102,7 @@ class _Form:
     def __init__(self, device: Device, call: TritonLaunch, vectors: bool) -> None:
         self.device, self.call, self.has_vectors = device, call, vectors
         flat = call.flat()
-        self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At | Given))
+        self.addresses = tuple((slot, leaf.operand) for slot, leaf in enumerate(flat) if isinstance(leaf, At))
         self.lent = tuple((slot, leaf.offset) for slot, leaf in enumerate(flat) if isinstance(leaf, Lent))
         self.operands = tuple({leaf.operand for leaf in flat if isinstance(leaf, At) and leaf.is_whole})
         self.words = call.words() + [0] * _TRAILING_POINTERS

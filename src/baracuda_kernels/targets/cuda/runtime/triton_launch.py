@@ -7,14 +7,14 @@ The signature, the hints for vector loads and the machine words of a launch are 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baracuda_kernels.core.element import ElementKind
-from baracuda_kernels.core.launch_numbers import words_of
 
-__all__ = ["MOST_REGISTERS", "Argument", "At", "Count", "Given", "Lent", "Step", "TritonLaunch", "bits_of", "is_wide"]
+__all__ = ["MOST_REGISTERS", "Argument", "At", "Count", "Lent", "Step", "TritonLaunch", "bits_of", "is_wide"]
 
 VECTOR_BYTES = 16
 MOST_REGISTERS = 255  # of a thread; left to itself, the compiler may spill some so that another program fits
@@ -23,7 +23,6 @@ _NARROW = (1 << 31) - (1 << 17)  # counts below it can be added to a whole block
 _POINTERS = {
     ElementKind.F32: "*fp32", ElementKind.F64: "*fp64", ElementKind.F16: "*fp16", ElementKind.BF16: "*bf16", ElementKind.I8: "*i8",
     ElementKind.I16: "*i16", ElementKind.I32: "*i32", ElementKind.I64: "*i64", ElementKind.U8: "*u8", ElementKind.BOOL: "*i1",
-    ElementKind.U16: "*u16", ElementKind.U32: "*u32", ElementKind.U64: "*u64",
 }  # fmt: skip
 
 
@@ -34,13 +33,6 @@ class At:
     operand: int
     element: ElementKind
     is_whole: bool = True  # whether it has to be that of a vector, where there are any
-
-
-@dataclass(frozen=True)
-class Given:
-    """The bits of a number that comes with the launch, at this position among addresses and what stands behind them."""
-
-    operand: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ class Count(Step):
     """An extent or count: like a step, but in 32 bits where that is enough, including one block more."""
 
 
-Argument = At | Given | Lent | Step | int | tuple["Argument", ...]
+Argument = At | Lent | Step | int | tuple["Argument", ...]
 
 
 @dataclass(frozen=True)
@@ -129,13 +121,13 @@ class TritonLaunch:
         return hints
 
     def words(self) -> list[int]:
-        """The arguments as 64-bit words; addresses and numbers that come with it are zero until the launch."""
+        """The arguments as 64-bit words; addresses are zero until the launch."""
         return [_word(argument) for argument in self.flat()]
 
 
 def bits_of(numbers: Sequence[float]) -> tuple[Step, ...]:
     """The parameters of formulas, as bodies take them: each as the 64 bits of an f64."""
-    return tuple(map(Step, words_of(numbers)))
+    return tuple(map(Step, struct.unpack(f"{len(numbers)}q", struct.pack(f"{len(numbers)}d", *numbers))))
 
 
 def is_wide(count: int) -> bool:
@@ -160,14 +152,14 @@ def _type_of(argument: Argument) -> Any:
     if isinstance(argument, tuple):
         return tuple(map(_type_of, argument))
     if isinstance(argument, At | Lent):
-        return _POINTERS[argument.element.word]
-    if isinstance(argument, Given) or (isinstance(argument, Step) and not isinstance(argument, Count)):
+        return _POINTERS[argument.element]
+    if isinstance(argument, Step) and not isinstance(argument, Count):
         return "i64"
     return "i64" if is_wide(_word(argument)) else "i32"
 
 
 def _word(argument: Argument) -> int:
-    if isinstance(argument, At | Given | Lent):
+    if isinstance(argument, At | Lent):
         return 0
     value = argument.value if isinstance(argument, Step) else argument
     assert isinstance(value, int)
