@@ -26,6 +26,7 @@ __all__ = [
     "has_composition",
     "has_tangent",
     "kept",
+    "part",
     "reduced",
     "slopes",
     "tangent",
@@ -126,3 +127,8 @@ def weighted(function: Function, upstream: str) -> Rule:
 def kept(problem: Any) -> tuple[int, ...]:
     """The shape of what is reduced, with extents of 1 along its axes."""
     return tuple(1 if axis in problem.axes else extent for axis, extent in enumerate(problem.shape))
+
+
+def part(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    """What is from one place to another along an axis."""
+    return x[(*(slice(None),) * (axis % x.ndim), slice(start, stop))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda_kernels.core.derivatives import Rule
+from baracuda_kernels.core.derivatives import Rule, part
 from baracuda_kernels.core.function import Function
 
 __all__ = ["composition", "tangent"]
@@ -18,19 +18,14 @@ def composition(function: Function) -> Rule | None:
     return _COMPOSITIONS.get(function.name)
 
 
-def _part(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
-    """What is from one place to another along an axis."""
-    return x[(*(slice(None),) * (axis % x.ndim), slice(start, stop))]
-
-
 def _apart(f: Any, x: Any, axis: int) -> Any:
     """The differences of neighbours."""
-    return _part(x, axis, 1, None) - _part(x, axis, None, -1)
+    return part(x, axis, 1, None) - part(x, axis, None, -1)
 
 
 def _around(f: Any, x: Any, axis: int) -> tuple[Any, Any]:
     """With a zero in front, and with one behind."""
-    zero = f.zeros_like(_part(x, axis, 0, 1))
+    zero = f.zeros_like(part(x, axis, 0, 1))
     return f.cat([zero, x], axis), f.cat([x, zero], axis)
 
 
@@ -59,9 +54,9 @@ def _diff_backward(f: Any, d_result: Any, input: Any, n: int, dim: int, prepend:
         whole = in_front - behind
     first, last = ends[0], extent - ends[1]
     return (
-        _part(whole, dim, first, last),
-        None if prepend is None else _part(whole, dim, None, first),
-        None if append is None else _part(whole, dim, last, None),
+        part(whole, dim, first, last),
+        None if prepend is None else part(whole, dim, None, first),
+        None if append is None else part(whole, dim, last, None),
     )
 
 
@@ -78,9 +73,9 @@ def _areas(f: Any, dim: int, dx: float, y: Any, x: Any, t_y: Any, t_x: Any) -> A
     parts = []
     if t_y is not None:
         width = dx if x is None else _apart(f, _lined(x, y, dim), dim)
-        parts.append((_part(t_y, dim, 1, None) + _part(t_y, dim, None, -1)) * width)
+        parts.append((part(t_y, dim, 1, None) + part(t_y, dim, None, -1)) * width)
     if t_x is not None:
-        parts.append((_part(y, dim, 1, None) + _part(y, dim, None, -1)) * _apart(f, _lined(t_x, y, dim), dim))
+        parts.append((part(y, dim, 1, None) + part(y, dim, None, -1)) * _apart(f, _lined(t_x, y, dim), dim))
     return f.added(parts) * 0.5
 
 
@@ -93,7 +88,7 @@ def _of_areas(f: Any, d: Any, dim: int, dx: float, y: Any, x: Any) -> tuple[Any,
     d_y = in_front + behind
     if x is None:
         return d_y, None
-    in_front, behind = _around(f, half * (_part(y, dim, 1, None) + _part(y, dim, None, -1)), dim)
+    in_front, behind = _around(f, half * (part(y, dim, 1, None) + part(y, dim, None, -1)), dim)
     d_x = in_front - behind
     return d_y, d_x if x.ndim > 1 else f.summed(d_x, _lined(x, y, dim).shape).reshape(x.shape)
 
@@ -129,7 +124,7 @@ class _Gaps:
         is_given = spacing is not None
         self.gaps: Any = _apart(f, _lined(spacing, input, dim), dim) if is_given else spacing_value
         self.slopes = _apart(f, input, dim) / self.gaps
-        self.first, self.second = (_part(self.gaps, dim, *ends) if is_given else self.gaps for ends in ((None, -1), (1, None)))
+        self.first, self.second = (part(self.gaps, dim, *ends) if is_given else self.gaps for ends in ((None, -1), (1, None)))
         self.both = self.first + self.second
         self.shares = self.first / self.both
         self.bends = _apart(f, self.slopes, dim)
@@ -152,9 +147,9 @@ def _slope(
     if t_spacing is not None:
         wider = _apart(f, _lined(t_spacing, input, dim), dim)
         parts.append(_joined(f, -at.slopes * wider / at.gaps, at, dim, edge_order))
-        turn = (_part(wider, dim, None, -1) * at.second - at.first * _part(wider, dim, 1, None)) / (at.both * at.both) * at.bends
-        zero = f.zeros_like(_part(input, dim, 0, 1))
-        ends = (-_part(turn, dim, 0, 1), -_part(turn, dim, -1, None)) if edge_order > 1 else (zero, zero)
+        turn = (part(wider, dim, None, -1) * at.second - at.first * part(wider, dim, 1, None)) / (at.both * at.both) * at.bends
+        zero = f.zeros_like(part(input, dim, 0, 1))
+        ends = (-part(turn, dim, 0, 1), -part(turn, dim, -1, None)) if edge_order > 1 else (zero, zero)
         parts.append(_edges(f, turn, *ends, dim))
     return f.added(parts)
 
@@ -162,21 +157,21 @@ def _slope(
 def _joined(f: Any, slopes: Any, at: _Gaps, dim: int, edge_order: int) -> Any:
     """The results for these slopes between neighbours."""
     bends = _apart(f, slopes, dim)
-    inside, first, last = _part(slopes, dim, None, -1) + at.shares * bends, _part(slopes, dim, 0, 1), _part(slopes, dim, -1, None)
+    inside, first, last = part(slopes, dim, None, -1) + at.shares * bends, part(slopes, dim, 0, 1), part(slopes, dim, -1, None)
     if edge_order > 1:
         shared = at.shares * bends
-        first, last = first - _part(shared, dim, 0, 1), last + _part(bends - shared, dim, -1, None)
+        first, last = first - part(shared, dim, 0, 1), last + part(bends - shared, dim, -1, None)
     return _edges(f, inside, first, last, dim)
 
 
 def _slope_backward(f: Any, d_result: Any, input: Any, spacing: Any, spacing_value: float | None, dim: int, edge_order: int) -> Any:
     at = _Gaps(f, input, spacing, spacing_value, dim)
-    first, inside, last = _part(d_result, dim, 0, 1), _part(d_result, dim, 1, -1), _part(d_result, dim, -1, None)
+    first, inside, last = part(d_result, dim, 0, 1), part(d_result, dim, 1, -1), part(d_result, dim, -1, None)
     none = f.zeros_like(inside)
     d_slopes = f.cat([inside, last], dim) + f.cat([first, none], dim)
     d_bends, d_shares = inside * at.shares, inside * at.bends
     if edge_order > 1:
-        rest = _part(none, dim, 1, None)
+        rest = part(none, dim, 1, None)
         at_first, at_last = f.cat([first, rest], dim), f.cat([rest, last], dim)
         d_bends = d_bends - at_first * at.shares + at_last * (1 - at.shares)
         d_shares = d_shares - (at_first + at_last) * at.bends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda_kernels.core.derivatives import Rule
+from baracuda_kernels.core.derivatives import Rule, part
 from baracuda_kernels.core.function import Function
 
 __all__ = ["composition", "exclusive", "tangent"]
@@ -21,15 +21,11 @@ def composition(function: Function) -> Rule | None:
 # --- recurrences ---------------------------------------------------------------------------------------------------------------------
 
 
-def _part(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
-    return x[(*(slice(None),) * (axis % x.ndim), slice(start, stop))]
-
-
 def _shifted(f: Any, x: Any, axis: int, reverse: bool, fill: Any, count: int = 1) -> Any:
     """What comes so many elements before each, in the direction of the scan."""
     if reverse:
-        return f.cat([_part(x, axis, count, None), fill(_part(x, axis, 0, count))], axis)
-    return f.cat([fill(_part(x, axis, 0, count)), _part(x, axis, 0, x.shape[axis] - count)], axis)
+        return f.cat([part(x, axis, count, None), fill(part(x, axis, 0, count))], axis)
+    return f.cat([fill(part(x, axis, 0, count)), part(x, axis, 0, x.shape[axis] - count)], axis)
 
 
 def _recurrence(f: Any, factors: Any, terms: Any, axis: int, reverse: bool) -> Any:
